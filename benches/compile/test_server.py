@@ -3,7 +3,7 @@
 
     benches/compile/test_server.py [FEATURES] [CHECKOUT]
 
-FEATURES are those of kctl (default: testing). CHECKOUT is the folder of another commit to compare with. Builds and runs the test in an
+FEATURES are features of kctl (default: testing). CHECKOUT is the folder of another commit to compare with. Builds and runs the test in an
 empty target folder. Then changes the crate and rebuilds it incrementally, three times. Prints the CPU time (user) of Cargo and all
 compilers, and the elapsed time.
 """

@@ -70,7 +70,7 @@ pub(crate) fn decode_reply(reply: &WebhookReply, api_version: &str, kind: &str) 
         .or_else(|_| serde_saphyr::from_str(&text))
         .map_err(|error| format!("invalid JSON: {error}"))?;
     if !body.is_object() {
-        return Err(decode::misfit("body", "an object", &body));
+        return Err(decode::type_error("body", "an object", &body));
     }
     let field_of = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
     let (found_version, found_kind) = (field_of("apiVersion"), field_of("kind"));

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::{
     duplicates::duplicates,
-    type_check::misfit,
+    type_check::type_error,
     yaml::{differs_as_yaml, parse_yaml},
 };
 use crate::{go, json_path::JsonPath, proto, schema::Schema};
@@ -62,12 +62,12 @@ pub(crate) fn first_line(error: &impl std::fmt::Display) -> String {
 /// Checks that kind and version of an object can be read. Field names are compared without case, as Go does.
 pub(crate) fn check_type_meta(value: &Value) -> Result<(), String> {
     let Value::Object(map) = value else {
-        return if value.is_null() { Ok(()) } else { Err(misfit("body", "an object", value)) };
+        return if value.is_null() { Ok(()) } else { Err(type_error("body", "an object", value)) };
     };
     for field in ["apiVersion", "kind"] {
         let mut candidates = map.iter().filter(|(name, _)| name.eq_ignore_ascii_case(field));
         if let Some((_, candidates)) = candidates.find(|(_, value)| !value.is_string() && !value.is_null()) {
-            return Err(misfit(field, "a string", candidates));
+            return Err(type_error(field, "a string", candidates));
         }
     }
     Ok(())
@@ -95,7 +95,7 @@ pub(crate) fn typed_metadata(metadata: &Value) -> Result<(), String> {
     let Some(schema) = Schema::for_type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return Ok(()) };
     let path = JsonPath::Field(&JsonPath::Root, "metadata");
     if !metadata.is_object() && !metadata.is_null() {
-        return Err(misfit(&path.to_string(), "an object", metadata));
+        return Err(type_error(&path.to_string(), "an object", metadata));
     }
     // `crd::prune` drops and returns unknown fields.
     let mut decoder = Decoder { unknown: Vec::new(), integers: Integers::InRange };
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_misfit(api: &str, kind: &str, object: Value, path: &str) {
+    fn check_type_error(api: &str, kind: &str, object: Value, path: &str) {
         let message = check(api, kind, object).unwrap_err();
         assert!(message.starts_with(&format!("{path}: ")), "{message}");
     }
@@ -315,11 +315,11 @@ mod tests {
             (json!([]), "spec"),
             (json!({ "paused": "x" }), "spec.paused"),
         ] {
-            check_misfit("apps/v1", "Deployment", json!({ "spec": spec }), path);
+            check_type_error("apps/v1", "Deployment", json!({ "spec": spec }), path);
         }
-        check_misfit("v1", "Secret", json!({ "data": { "a": "?" } }), "data.a");
-        check_misfit("v1", "Event", json!({ "lastTimestamp": 1 }), "lastTimestamp");
-        check_misfit("v1", "ConfigMap", json!({ "data": { "a": 1 } }), "data.a");
+        check_type_error("v1", "Secret", json!({ "data": { "a": "?" } }), "data.a");
+        check_type_error("v1", "Event", json!({ "lastTimestamp": 1 }), "lastTimestamp");
+        check_type_error("v1", "ConfigMap", json!({ "data": { "a": 1 } }), "data.a");
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn requested_user(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
     if caller.user.groups.is_empty() && caller.uid.is_empty() && caller.extra.is_empty() {
         return Ok(None);
     }
-    Err(StatusError::bad_request("the other Impersonate-* headers need Impersonate-User"))
+    Err(StatusError::bad_request("Impersonate-User must be set if another impersonation header is set"))
 }
 
 /// A mode of impersonation.

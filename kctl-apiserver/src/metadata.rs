@@ -47,7 +47,7 @@ fn collect(meta: &Value, rules: impl FnOnce(&Field<'_>)) -> Errors {
 
 /// Validates labels and annotations only. Used by the conversion of custom objects, where a webhook may not change any
 /// other metadata.
-pub(crate) fn validate_texts(meta: &Value) -> Errors {
+pub(crate) fn validate_labels_and_annotations(meta: &Value) -> Errors {
     collect(meta, validate_labels)
 }
 

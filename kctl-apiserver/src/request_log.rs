@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// Maximum number of records. Beyond it the oldest record is dropped.
 const REQUESTS_LEN_MAX: usize = 100_000;
 
-/// An answered request.
+/// A request that the server has answered, as its log has it. Tests compare records to see what a program sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestRecord {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// An earlier state of a resource.
+/// An earlier state of a resource, which a read gets instead of the newest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaleState {
     /// The state at a revision.

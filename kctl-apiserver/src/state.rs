@@ -67,7 +67,7 @@ impl State {
         } else {
             store.load(&mut opened);
             core.rule_cache.clear();
-            core.controllers.look_at_names(store);
+            core.controllers.enqueue_names(store);
             bootstrap::objects(store);
             store.redecode_all();
         }

@@ -19,7 +19,7 @@ fn main() {
     divan::main();
 }
 
-/// A workload like those of clusters: 5 KB as JSON.
+/// A workload as clusters have it: 5 KB as JSON.
 fn object() -> Value {
     let container = |n: usize| {
         json!({

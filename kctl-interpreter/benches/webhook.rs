@@ -1,7 +1,7 @@
-//! Throughput and latency of the webhook: an object of 10 KB over HTTPS, on connections that stay
+//! Throughput and latency of the webhook: an object of 10 KB over HTTPS, on connections that remain
 //! open, as Karmada's client keeps them.
 //!
-//! Client and server share the machine, so that the figures are those of both.
+//! Client and server share the machine, so that the figures are for both together.
 
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 

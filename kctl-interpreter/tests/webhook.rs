@@ -234,7 +234,7 @@ async fn quantities_are_canonical_and_invalid_ones_fail() {
     }
 }
 
-/// A kind of which not every object can be serialized: the keys of a JSON object are strings.
+/// A kind whose objects cannot all be serialized: the keys of a JSON object are strings.
 #[derive(Serialize, Deserialize)]
 struct Zoned {
     #[serde(default)]
@@ -375,7 +375,7 @@ async fn blocking_functions_time_out_and_delay_no_request() {
         );
     }
     assert_eq!((&web.2["response"]["healthy"], ready.0), (&json!(true), 200));
-    // The functions still run and count towards the limit. A function that blocks for ever takes up a slot, but no
+    // The functions still run and count towards the limit. A function that blocks forever takes up a slot, but no
     // further memory.
     assert_eq!((in_flight().as_str(), world.metrics.n_running()), ("3", 3));
     let _fourth = ask("blocks", "1s").await;

@@ -93,7 +93,7 @@ pub(crate) struct Step {
     /// `APPLY` send patches, and `WATCH` opens a watch. `SEEN reviews` returns the reviews that the webhook received.
     #[serde(rename = "do", default)]
     pub(crate) request: String,
-    /// The name by which `differences` refers to the step; most steps have none.
+    /// The name that `differences` uses for the step; most steps have none.
     #[serde(default)]
     name: String,
     /// Values to set in the body of the base, by JSON pointer; null removes the field.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// Returns the digests of parts of a body, by JSON pointer.
 pub(crate) fn of_parts(pointers: &[String], mut body: Value) -> Value {
     let is_v2 = body["swagger"].is_string();
-    // The OpenAPI v2 document has custom resources of all groups, including those of concurrent cases.
+    // The OpenAPI v2 document has custom resources of all groups, including the resources of concurrent cases.
     for part in ["definitions", "paths"].into_iter().filter(|_| is_v2) {
         if let Some(part) = body.get_mut(part).and_then(Value::as_object_mut) {
             part.retain(|name, _| !is_custom(name));

@@ -1,4 +1,4 @@
-//! Differential tests of the embedded API server: compares the responses with those of a real server.
+//! Differential tests of the embedded API server: compares the responses with a real server's.
 //!
 //! Responses must agree in meaning. Differences in wording are printed, and written to `target/tmp/wording` (`tiers`).
 //!
@@ -264,7 +264,7 @@ fn run_on_real(
                         }
                         break;
                     }
-                    // Two equal attempts show the server's real response, not that of a lagging cache.
+                    // Two equal attempts show the server's real response, not the response of a lagging cache.
                     Some(_) if purpose == Purpose::Record && agree(&before, &responses) => break,
                     Some(_) => {}
                 }

@@ -16,7 +16,7 @@ pub(crate) fn read(topic: &str) -> BTreeMap<String, Vec<Value>> {
     }
 }
 
-/// Replaces the responses of these cases, and removes those of cases that no longer exist.
+/// Replaces the responses of these cases, and removes the responses of cases that no longer exist.
 pub(crate) fn write(topic: &Topic, responses: &BTreeMap<String, Vec<Value>>) {
     let mut all = read(&topic.name);
     all.extend(responses.clone());

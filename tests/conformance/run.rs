@@ -58,7 +58,7 @@ impl Variables {
         self
     }
 
-    /// Returns the variables for another attempt of a case. Watches with `meanwhile` stay open longer each time, because
+    /// Returns the variables for another attempt of a case. Watches with `meanwhile` last longer each time, because
     /// the controllers of a busy server write late.
     pub(crate) fn for_attempt(mut self, attempt: usize) -> Self {
         self.set("LIFE", (LIFE_OF_LONG_WATCHES * attempt * attempt).to_string());

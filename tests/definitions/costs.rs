@@ -1,4 +1,4 @@
-//! Estimated costs of validation rules, as `generate-crds` reports them. Cases and recorded responses are those of the
+//! Estimated costs of validation rules, as `generate-crds` reports them. Cases and recorded responses come from the
 //! API server's tests in `conformance/`.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
@@ -27,7 +27,7 @@ fn number(text: &str) -> Factor {
     if factor > FACTOR_MAX { Factor::TooMany } else { Factor::Times(format!("{factor:.1}")) }
 }
 
-/// Returns the factor by which the real server found the rule too expensive; `None` if it reported another error.
+/// Returns the factor that the real server reported for a too expensive rule; `None` if it reported another error.
 fn of_real(response: &Json) -> Option<Factor> {
     const WHAT: &str = "estimated rule cost exceeds budget by factor of ";
     if response["code"] == 201 {

@@ -311,7 +311,7 @@ mod rules {
         pub cd: Option<bool>,
         #[kctl(max_items = 10, items(rule("self != ''"), max_length = 10))]
         pub hosts: Vec<String>,
-        /// The rule of the type stays beside that of the field.
+        /// The rule of the type and of the field both apply.
         #[kctl(rule("self.low > 0"))]
         pub range: Option<Range>,
     }
@@ -324,7 +324,7 @@ mod rules {
     }
 }
 
-/// An enum with fields, of which exactly one variant is set.
+/// An enum with fields: exactly one variant is set.
 mod variants {
     use super::*;
 
@@ -417,7 +417,7 @@ fn guides_marker_table_has_only_tested_markers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let guide = fs::read_to_string(root.join("../guide/controller-gen.md")).unwrap();
     let source = fs::read_to_string(root.join("definitions/markers.rs")).unwrap();
-    // Code blocks of these pages are compiled, and their options are compared with those of the attributes.
+    // Code blocks of these pages are compiled, and their options are compared with the options of the attributes.
     let [attributes, permissions] =
         ["attributes", "permissions"].map(|name| fs::read_to_string(root.join(format!("../guide/{name}.md"))).unwrap());
     let rows: Vec<Vec<&str>> = guide

@@ -135,7 +135,7 @@ mod choice {
         B {},
     }
 
-    /// A part of which the attributes of kctl know nothing: it writes `null`.
+    /// A part that the attributes of kctl do not know: it writes `null`.
     #[derive(
         Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, kctl_runtime::__private_0_1::schemars::JsonSchema,
     )]
@@ -434,7 +434,7 @@ async fn schema_accepts_addresses_that_rust_can_parse() {
 }
 
 #[tokio::test]
-async fn null_beside_enum_values_is_omitted_or_accepted() {
+async fn null_among_enum_values_is_omitted_or_accepted() {
     use choice::{ChoiceSpec, Documented, Mode, Part, Plain, Variant};
     let none = ChoiceSpec::default();
     let parts = ChoiceSpec {

@@ -82,8 +82,8 @@ impl Cluster {
         self.tasks.spawn(Workloads::new(self.admin.clone()).run());
     }
 
-    /// Applies an object, in this namespace unless the object names another one. After a CRD, waits until its objects can
-    /// be listed: a busy server begins to serve them seconds later.
+    /// Applies an object, in this namespace unless the object names another namespace. After a CRD, waits until its
+    /// objects can be listed: a busy server begins to serve them seconds later.
     pub(crate) async fn apply(&self, object: &Json, namespace: &str) {
         let (api, kind, name) = (&object["apiVersion"], &object["kind"], &object["metadata"]["name"]);
         let applied = self.try_apply(object, namespace).await;

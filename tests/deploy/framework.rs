@@ -66,9 +66,9 @@ fn app() -> App {
 /// The Leases that a program of a trial holds.
 #[derive(Clone, Copy)]
 enum Leases {
-    /// The one of leader election.
+    /// The Lease of leader election.
     Election,
-    /// Those of two slots.
+    /// The Leases of two slots.
     Shards,
 }
 

@@ -185,7 +185,7 @@ async fn wrong_values_are_rejected_with_a_reason() {
     }
 }
 
-/// Values that are numbers in YAML. Helm reads those of a file as floats, and those of `--set` as integers.
+/// Values that are numbers in YAML. Helm reads numbers of a file as floats, and numbers of `--set` as integers.
 const NUMBERS: &str = "
 fullnameOverride: 20241105
 image: { tag: 20241106 }
@@ -197,7 +197,7 @@ podDisruptionBudget: { minAvailable: 0 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
-async fn numbers_in_values_stay_as_they_are_written() {
+async fn numbers_in_values_are_rendered_as_written() {
     let helm = Helm::new("shop");
     let chart = helm.chart("podset", "--leader-elect");
     let file = helm.files.join("numbers.yaml");

@@ -96,7 +96,7 @@ fn command(line: &str) -> Command {
 }
 
 /// Runs the commands of README and workflow in order, except image builds, which `cargo xtask image` runs, and `run`, which
-/// never ends. Without a cluster, `kubectl` commands are skipped, and without Helm those of `helm`.
+/// never ends. Without a cluster, `kubectl` commands are skipped, and without Helm also `helm` commands.
 #[test]
 #[ignore = "takes minutes: cargo xtask new-project"]
 fn every_command_of_a_new_project_works() {

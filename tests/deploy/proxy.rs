@@ -107,7 +107,7 @@ async fn proxy_variables_and_no_proxy_are_obeyed() {
         (server, false, "", connect.clone()),
         (server, false, "127.0.0.1,localhost", connect.clone()),
         (server, false, ".example.test", None),
-        // `NO_PROXY` applies only to the proxy of the environment, not to that of the kubeconfig.
+        // `NO_PROXY` applies only to the proxy of the environment, not to the kubeconfig's.
         (server, true, ".example.test", connect),
         ("https://127.0.0.1:6443", false, "", None),
     ];

@@ -7,7 +7,7 @@ use kctl::{Json, json, kube::Client};
 
 use crate::cluster::{Cluster, client, until};
 
-/// Checks the permissions of an account in its namespace and in another one. They must be those of its roles, apart
+/// Checks the permissions of an account in its namespace and in another namespace. Its roles must grant them, apart
 /// from the permissions that every `ServiceAccount` has.
 pub(crate) async fn check_permissions(
     cluster: &Cluster,

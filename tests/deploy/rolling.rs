@@ -36,7 +36,7 @@ const N_CHANGING: usize = 200;
 /// previous response.
 const CHANGES_PER_SECOND: usize = 200;
 /// Maximum number of changes without a working replica. A hand-over may take one second (`tests/manager/rolling.rs`
-/// measures it with simulated time), and a machine that builds and tests at the same time gets another one.
+/// measures it with simulated time), and a machine that builds and tests at the same time gets another second.
 const MISSED_MAX: usize = 2 * CHANGES_PER_SECOND;
 const N_CLIENTS: usize = 4;
 const BETWEEN_CHANGES: Duration = Duration::from_millis(1_000 * N_CLIENTS as u64 / CHANGES_PER_SECOND as u64);

@@ -1,4 +1,4 @@
-//! A kind in the own cluster and in two others, one of which is named by a string.
+//! A kind in the own cluster and in two others. A string names one of them.
 use kctl::prelude::*;
 
 #[controller(

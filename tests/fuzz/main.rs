@@ -265,8 +265,8 @@ struct Running {
 }
 
 impl Running {
-    /// Checks that no request has ended the controllers, such as the garbage collector. The server would go on without
-    /// them.
+    /// Checks that no request has ended the controllers, such as the garbage collector. The server would continue
+    /// without them.
     fn check(&self) {
         assert!(!self.controllers.is_finished(), "a controller of the server has panicked: see above");
     }

@@ -1,6 +1,6 @@
 //! Compares the chart of a program with `tests/golden/NAME-chart`. The tests of the examples include this file.
 //!
-//! `--check` would accept another default in `values.yaml`, as that of a person, so a new chart is compared.
+//! `--check` would accept another default in `values.yaml`, as an edit by hand, so a new chart is compared.
 
 use std::{
     collections::BTreeMap,

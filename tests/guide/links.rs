@@ -37,7 +37,7 @@ fn anchor(heading: &str) -> String {
     kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }
 
-/// Returns the URL below which GitHub shows the files of this repository. Its address is that of `Cargo.toml`.
+/// Returns the URL below which GitHub shows the files of this repository. `Cargo.toml` has its address.
 fn files_on_github() -> String {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let address = manifest.lines().find_map(|line| line.strip_prefix("repository = \"")?.strip_suffix('"')).unwrap();
@@ -101,7 +101,7 @@ fn leaves_the_book(page: &Path, link: &str) -> bool {
 
 /// The built book has only the pages in `guide`. A file elsewhere is linked on GitHub.
 #[test]
-fn links_of_the_book_stay_in_it() {
+fn links_of_the_book_lead_into_the_book() {
     let (guide, on_github) = (root().join("guide"), files_on_github());
     let (mut n_pages, mut outside) = (0, Vec::new());
     for page in pages() {

@@ -48,7 +48,7 @@ fn names(notice: &str) -> Vec<&str> {
     words.filter(|word| word.contains('/') && (word.starts_with("kctl-") || word.starts_with("tests/"))).collect()
 }
 
-/// Returns `true` if a name stands for a file: it is the file, a folder with it, or a pattern with `*` for the file's name.
+/// Returns `true` if a name covers a file: it is the file, a folder with it, or a pattern with `*` for the file's name.
 fn covers(name: &str, file: &str) -> bool {
     match name.split_once('*') {
         Some((folder, extension)) => {

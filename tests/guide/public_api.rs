@@ -89,8 +89,8 @@ fn public_items_match_the_record() {
 /// Maximum number of public items of the facade, in all modules, because users have to read all of them. An increase needs
 /// a reason in the commit.
 ///
-/// The bound was 213 while modules within modules did not count: those of `kctl::karmada` with 107 items were re-exported
-/// whole, as 13 items.
+/// The bound was 213 while modules within modules did not count: the modules of `kctl::karmada` with 107 items were
+/// re-exported whole, as 13 items.
 const ITEMS_MAX: usize = 299;
 
 /// Greatest number of public items of the low-level crate, in all modules. An item that only `kctl` and expansions need is hidden
@@ -140,7 +140,7 @@ fn private_module_is_named_after_the_minor_version() {
 }
 
 /// Crates whose items may occur in public signatures, with the published crates that may name them and the reason. A
-/// breaking version of such a crate is a breaking version of kctl, so `guide/versions.md` lists those of the facade.
+/// breaking version of such a crate is a breaking version of kctl, so `guide/versions.md` lists the facade's.
 ///
 /// Implementations of foreign traits are not checked here, but count for that list of the guide.
 const FOREIGN: [(&str, &[&str], &str); 22] = [
@@ -219,7 +219,7 @@ fn is_part_of(item: &str, path: &str) -> bool {
 }
 
 /// Returns the crates that the public items of a crate name. Follows items of the other published crates that they
-/// re-export or name, so that a user of the facade finds those of `kctl_apiserver::ApiServer` too.
+/// re-export or name, so that a user of the facade finds the crates of `kctl_apiserver::ApiServer` too.
 fn named_crates(name: &str) -> BTreeSet<&'static str> {
     let mut open: Vec<&'static str> = PUBLIC[name].links.values().flatten().map(String::as_str).collect();
     let (mut seen, mut crates) = (BTreeSet::new(), BTreeSet::new());

@@ -1,4 +1,4 @@
-//! Versions that pages repeat are those of the workspace and of the data.
+//! Versions that pages repeat are the workspace's and the data's.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The Go programs in the folders beside this file, each against a kctl program or server on a loopback socket.
+//! The Go programs in the folders next to this file, each against a kctl program or server on a loopback socket.
 
 mod contend;
 mod controller;

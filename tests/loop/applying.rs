@@ -70,7 +70,7 @@ async fn add_secret(world: &World, name: &str) -> OwnerReference {
 }
 
 #[tokio::test(start_paused = true)]
-async fn given_owner_is_kept_beside_the_controller_reference() {
+async fn given_owner_is_kept_with_the_controller_reference() {
     for way in WAYS {
         let mut world = World::new();
         let version = OwnerReference { controller: None, ..add_secret(&world, "v1").await };
@@ -106,7 +106,7 @@ async fn second_controller_is_rejected_with_what_to_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn blocking_reference_to_the_primary_stays_blocking() {
+async fn blocking_reference_to_the_primary_remains_blocking() {
     for way in WAYS {
         let mut world = World::new();
         world.set("a", "").await;

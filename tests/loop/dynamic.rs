@@ -50,7 +50,7 @@ async fn delete_secret(world: &World, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn equal_watches_share_one_list_whatever_their_type() {
+async fn equal_watches_of_any_type_share_one_list() {
     let mut world = World::new();
     world.create_secret("a").await;
     let watches = world.run_with_watches(idle()).await;
@@ -131,7 +131,7 @@ async fn watch_stops_with_last_subscriber_then_relists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_watch_gets_nothing_and_others_go_on() {
+async fn dropped_watch_gets_nothing_and_others_continue() {
     let mut world = World::new();
     let watches = world.run_with_watches(idle()).await;
     let mut stays = watches.watch::<Secret>(secrets()).await.unwrap();

@@ -28,7 +28,7 @@ const PARTICIPLES_MAX: [(&str, usize); 11] = [
     ("xtask", 0),
 ];
 
-/// Returns the names of the functions in a file, without those of its unit tests, that are one participle.
+/// Returns the names of the functions in a file, without its unit tests, that are one participle.
 fn participles(text: &str) -> Vec<String> {
     let code = code(text);
     let names = code.split("fn ").skip(1).map(|rest| {

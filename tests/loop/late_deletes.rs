@@ -157,7 +157,7 @@ async fn missing_status_subresource_is_no_deleted_object() {
     let added = log.clone();
     world.run(App::new("loop").controller_with(move |_| std::future::ready(Ok(Reports { log: added.clone() })))).await;
     advance_seconds(60).await;
-    // The server's response is that of a missing object. A read shows that it is there, so the attempts are failures.
+    // The server responds as for a missing object. A read shows that it is there, so the attempts are failures.
     let first = log.take();
     assert!(first.contains(&"1 after 3".to_owned()), "{first:?}");
     let patch = Patch::Merge(kctl::json!({ "spec": { "text": "2" } }));

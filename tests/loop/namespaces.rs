@@ -120,7 +120,7 @@ async fn added_namespace_fills_all_caches_before_reconcile() {
     limits.take_log().await;
     limits.watches.remove_namespace("b").await.unwrap();
     limits.take_log().await;
-    // The list of Pods arrives ten seconds after that of ConfigMaps.
+    // The list of Pods arrives ten seconds after the list of ConfigMaps.
     limits.world.faults.add(kctl_tests::Fault::DelayResponse(Duration::from_secs(10)), |request| {
         request.reads("pods") && !request.is_watch
     });

@@ -33,7 +33,7 @@ enum Fails {
     Usually,
     Terminally,
     InConflict,
-    /// Fails late, so that another client can change something meanwhile.
+    /// Fails late, so that another client can change something before.
     AfterAMinute,
     /// Fails late, and not terminally.
     AfterAMinuteUsually,
@@ -148,7 +148,7 @@ async fn failing_key_with_own_writes_exhausts_its_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn conflicts_back_off_whatever_was_written_before() {
+async fn conflicts_back_off_after_any_earlier_writes() {
     let least = n_runs(Writes::Nothing, Fails::InConflict).await;
     for writes in WRITES {
         assert_eq!(n_runs(writes, Fails::InConflict).await, least, "{writes:?}");

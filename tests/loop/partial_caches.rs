@@ -402,7 +402,7 @@ struct Sized {
     size: i32,
 }
 
-/// A kind of which some objects are older than its fields.
+/// A kind with objects that are older than some of its fields.
 #[resource(group = "example.com", version = "v1", kind = "Widget", namespaced)]
 struct WidgetSpec {
     size: i32,

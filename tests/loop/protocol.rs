@@ -87,12 +87,12 @@ async fn expired_list_is_repeated_for_the_newest_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ended_watch_goes_on_from_its_last_event() {
+async fn ended_watch_resumes_from_its_last_event() {
     check_listed(vec![watch(&[event("MODIFIED", &a("8"))], 10)], &[(10_000, "watch from 8")], &["~a@8"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn ended_watch_goes_on_from_its_last_bookmark() {
+async fn ended_watch_resumes_from_its_last_bookmark() {
     check_listed(vec![watch(&[bookmark("20")], 10)], &[(10_000, "watch from 20")], &[]).await;
 }
 

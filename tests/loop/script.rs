@@ -174,7 +174,7 @@ impl Scripted {
     }
 }
 
-/// Returns a handler that logs changes, and marks those of the initial state.
+/// Returns a handler that logs changes, and marks the changes of the initial state.
 pub(crate) fn log_changes(log: &Log) -> kctl_runtime::store::Handler {
     let log = log.clone();
     Arc::new(move |change: &Change<Stored>, origin| {

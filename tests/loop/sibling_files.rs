@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::modules::{CRATES, Imports, code, cycles, files_of, group_items};
 
-/// An import that closes a circle, and stays.
+/// An import that closes a circle, and is allowed.
 struct AllowedImport {
     folder: &'static str,
     from: &'static str,
@@ -96,7 +96,7 @@ fn imported_paths(code: &str, module: &[String]) -> Vec<Module> {
     found
 }
 
-/// Adds the paths that begin with `prefix`: one name follows the other, or several stand in braces.
+/// Adds the paths that begin with `prefix`: one name follows the other, or several are in braces.
 fn expand(rest: &str, prefix: Module, found: &mut Vec<Module>) {
     let rest = rest.trim_start();
     if let Some(group) = rest.strip_prefix('{') {

@@ -130,7 +130,7 @@ async fn panicking(secret: Arc<Secret>, cx: Context<panicking>) -> Result<Action
 }
 
 #[tokio::test(start_paused = true)]
-async fn panicking_mapper_misses_one_change_and_goes_on() {
+async fn panicking_mapper_misses_one_change_and_continues() {
     let log = Log::default();
     let notes = log.clone();
     let mut world = World::new();

@@ -184,7 +184,7 @@ fn is_write(request: &RequestSummary) -> bool {
     request.method != "GET" && !request.path.ends_with("/events")
 }
 
-/// Checks that each write happens once if this fault hides its response for this long. The watches are down meanwhile.
+/// Checks that each write happens once if this fault hides its response for this long. The watches are down as well.
 async fn each_is_made_once(fault: Fault, lasts: Duration) {
     let mut n_made = Vec::new();
     for (what, before) in WRITES {

@@ -78,7 +78,7 @@ async fn start() -> (World, Arc<Source>, JoinSet<()>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn last_good_state_stays_and_is_reported() {
+async fn last_good_state_is_kept_and_reported() {
     let (_world, source, _tasks) = start().await;
     assert_eq!(source.store().len(), 1);
     assert!(source.store().all()[0].meta().labels.is_empty());

@@ -54,7 +54,7 @@ async fn server_that_streams_its_state_is_never_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ended_watch_goes_on_without_a_list() {
+async fn ended_watch_resumes_without_a_list() {
     let mut world = World::new();
     world.run(three_controllers()).await;
     advance_seconds(60).await;

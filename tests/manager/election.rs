@@ -249,7 +249,7 @@ async fn leader_that_sees_another_holder_stops_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lease_that_is_deleted_stays_with_its_leader() {
+async fn deleted_lease_remains_with_its_leader() {
     let contest = Contest::new();
     let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
     // Deletions are shifted relative to the tries, so the standby is often the first to see that the Lease is gone.

@@ -214,7 +214,7 @@ async fn candidate_without_lease_permission_is_unready_until_granted() {
     });
     let process = start_with(&contest, Some(config("a")), faults).await;
     for _ in 0..30 {
-        // The check also has to fail between two tries, each of which starts with a successful read of the Lease.
+        // The check also has to fail between two tries, although each starts with a successful read of the Lease.
         tokio::time::sleep(Duration::from_millis(310)).await;
         let check = process.ready()[2].clone();
         assert!(check.starts_with("leader-election FAILS: create the lease default/podset: "), "{check}");
@@ -314,7 +314,7 @@ async fn controller_starts_after_its_incomparable_namespace_is_removed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_workers_beside_waiting_keys_are_reported() {
+async fn idle_workers_despite_waiting_keys_are_reported() {
     let contest = Contest::new();
     let manager = App::new("configs").controller::<configs>().manager(contest.client.clone()).await.unwrap();
     let view = manager.view();
@@ -475,7 +475,7 @@ async fn start_probe_server() -> (String, tokio::task::JoinHandle<()>) {
 }
 
 #[tokio::test]
-async fn probes_are_answered_beside_stalled_clients() {
+async fn probes_are_answered_despite_stalled_clients() {
     let begun = [
         "",
         "GET /livez HTTP/1.1\r\nhost: x\r\n",

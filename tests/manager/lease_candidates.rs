@@ -85,7 +85,7 @@ impl Contest {
         Candidate { faults, leadership, stop, running }
     }
 
-    /// Returns verb and status code of the answered requests for the Lease in order, without those of its watch.
+    /// Returns verb and status code of the answered requests for the Lease in order, without its watch.
     pub(crate) fn requests(&self) -> Vec<String> {
         let requests = self.server.requests();
         let about = requests.iter().filter(|request| request.resource == "leases");

@@ -39,7 +39,7 @@ async fn watch_log_lines(n_rejected: usize, retry_after: u32) -> Vec<String> {
 async fn watch_rejection_is_logged_when_it_repeats() {
     assert_eq!(watch_log_lines(1, 5).await, [""; 0]);
     let (warned, works) = ("; the cache is not updated until this works again", "watch configmaps: works again");
-    // A long wait is logged at once, because the cache stays stale for so long.
+    // A long wait is logged at once, because the cache is stale for so long.
     for (n_rejected, retry_after) in [(2, 1), (3, 1), (1, 6)] {
         let lines = watch_log_lines(n_rejected, retry_after).await;
         assert_eq!((lines.len(), lines[0].ends_with(warned), lines[1].as_str()), (2, true, works), "{lines:?}");

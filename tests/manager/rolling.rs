@@ -166,7 +166,7 @@ async fn check(n_quiet: u64, faults: Faults) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rolling_update_loses_no_key_and_overlaps_none() {
+async fn rolling_update_loses_and_overlaps_no_key() {
     check(0, Faults::default()).await;
 }
 

@@ -1,4 +1,4 @@
-//! Replicas that disagree about which seats are live: no slot stays without an owner.
+//! Replicas that disagree about which seats are live: no slot remains without an owner.
 
 use std::collections::BTreeMap;
 

@@ -32,7 +32,8 @@ const NAMESPACES: [&str; 8] = ["argocd", "billing", "ingress", "logging", "monit
 const N_SLOTS: u32 = 8;
 /// Time within which all objects are reconciled.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The same beside compilers and other suites: two replicas acquire 256 Leases of a real API server, which takes 3 s alone.
+/// The same while compilers and other suites run: two replicas acquire 256 Leases of a real API server, which takes 3 s
+/// alone.
 const BUSY_MACHINE_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Copies the state of each `ConfigMap` to a Secret.
@@ -94,7 +95,7 @@ impl Cluster {
         self.start_with(App::new("podset"), replica).await
     }
 
-    /// Does the same beside other controllers.
+    /// Does the same for a program with further controllers.
     async fn start_with(&self, app: App, replica: &'static str) -> (Replica, Arc<Mutex<Vec<ConfigRequest>>>) {
         let (faults, requests) = (Faults::default(), Arc::<Mutex<Vec<ConfigRequest>>>::default());
         let noted = requests.clone();

@@ -206,7 +206,7 @@ async fn candidate_without_permission_asks_once_a_retry_period() {
 
 /// Slots of a busy replica come one by one, as its reconciles end. The list of the first ones is not repeated for each.
 #[tokio::test(start_paused = true)]
-async fn slots_gained_during_slow_list_delay_none() {
+async fn slots_gained_during_slow_list_delay_no_others() {
     let world = ShardWorld::new(Duration::from_millis(1500)).await;
     let a = world.start("a").await;
     world.wait_until_reconciled_at(0).await;
@@ -235,7 +235,7 @@ async fn wait_for_slot(replica: &Replica) -> Instant {
     Instant::now()
 }
 
-/// Makes a process a shard whose clock differs from that of the API server by these minutes.
+/// Makes a process a shard whose clock differs from the API server's by these minutes.
 fn shard_with_clock(
     world: &ShardWorld,
     identity: &'static str,

@@ -1,4 +1,4 @@
-//! Several active replicas: each reconciles the keys of its slots, and none writes for those of another replica.
+//! Several active replicas: each reconciles the keys of its slots, and no replica writes for keys of another.
 
 mod caches;
 mod frozen;

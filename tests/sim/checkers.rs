@@ -164,7 +164,7 @@ async fn rents(config: Arc<ConfigMap>, cx: Context<rents>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Takes a Lease of its own, beside those of the app's processes, and never deletes it.
+/// Takes a separate Lease, in addition to the Leases of the app's processes, and never deletes it.
 #[controller(reads = Lease(create))]
 async fn locks(config: Arc<ConfigMap>, cx: Context<locks>) -> Result<Action> {
     if cx.store::<Lease>().is_empty() {
@@ -234,7 +234,7 @@ async fn drops(config: Arc<ConfigMap>, _cx: Context<drops>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Waits for ever.
+/// Waits forever.
 #[controller]
 async fn hangs(_config: Arc<ConfigMap>, _cx: Context<hangs>) -> Result<Action> {
     std::future::pending().await
@@ -546,7 +546,7 @@ async fn keeps_back(config: Arc<ConfigMap>, cx: Context<keeps_back>) -> Result<A
 }
 
 #[test]
-fn undeclared_finalizer_that_stays_is_found() {
+fn undeclared_finalizer_that_remains_is_found() {
     let held = r#"configmaps default/a (being deleted, held by the finalizers ["checkers.example.com/back"])"#;
     check("no leaked objects", held, Scenario::new(|| App::new("keeper").controller::<keeps_back>()));
 }

@@ -115,7 +115,7 @@ async fn colors(config: Arc<ConfigMap>, cx: Context<colors>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Each step makes the app write the Secret anew.
+/// Each step makes the app write the Secret again.
 #[test]
 fn state_that_a_step_repairs_is_found() {
     let scenario = Scenario::new(|| App::new("colors").controller::<colors>())

@@ -1,4 +1,4 @@
-//! Apps whose objects after the steps are compared with those of a fresh start.
+//! Apps whose objects after the steps are compared with the objects of a fresh start.
 
 use kctl::{
     kube::{

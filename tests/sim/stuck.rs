@@ -40,7 +40,7 @@ async fn polls(_config: Arc<ConfigMap>, _cx: Context<polls>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Simulated time stands still in both loops, so a limit of real time ends the run.
+/// Simulated time does not advance in either loop, so a limit of real time ends the run.
 #[test]
 fn loop_that_never_waits_is_found() {
     let in_step = Scenario::new(|| App::new("idler").controller::<idles>()).step("loop", |_| async {
@@ -65,7 +65,7 @@ fn loop_that_never_waits_is_found() {
     }
 }
 
-/// Starts a task that works beside its reconciles, and that nothing ends.
+/// Starts a task that works concurrently with its reconciles, and that nothing ends.
 fn spawns() -> App {
     App::new("spawner").controller_with(|_env| async {
         tokio::spawn(work_for_ever());

@@ -42,7 +42,7 @@ pub enum Fault {
     DelayResponse(Duration),
 }
 
-/// The parts of a request by which a fault selects it.
+/// The parts of a request that a fault selects it by.
 #[derive(Clone, Debug)]
 pub struct RequestSummary {
     /// The HTTP method.

@@ -106,7 +106,7 @@ async fn site_rules(site: &Site, request: &Admission<Site>) -> Result<()> {
 
 #[conversion]
 fn alpha_to_beta(old: v1alpha1::Site) -> v1beta1::Site {
-    // The metadata is left out, so that of the original object is kept.
+    // The metadata is left out, so the original object's is kept.
     v1beta1::Site {
         metadata: ObjectMeta::default(),
         spec: v1beta1::SiteSpec { hosts: vec![old.spec.host], size: old.spec.size },

@@ -295,7 +295,7 @@ async fn slow_function_is_named_before_the_client_stops() {
     }
 }
 
-/// The API server goes on at its timeout. An earlier error would reject the request.
+/// The API server continues at its timeout. An earlier error would reject the request.
 #[tokio::test(start_paused = true)]
 async fn ignored_function_gets_the_whole_timeout() {
     let router = router(&Metrics::default());

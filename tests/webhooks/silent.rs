@@ -26,7 +26,7 @@ use crate::{
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn webhooks_are_answered_beside_connections_that_say_nothing() {
+async fn webhooks_are_answered_despite_silent_connections() {
     // Nothing, the first bytes of a TLS handshake, and plain HTTP.
     for begun in [&b""[..], b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n"] {
         let mut options = ServerOptions::default();
@@ -51,7 +51,7 @@ async fn webhooks_are_answered_beside_connections_that_say_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_answered_beside_others_that_never_end() {
+async fn requests_are_answered_despite_requests_without_end() {
     let router = kinds::app().webhook_routes(&Metrics::default()).unwrap().router;
     let half = || {
         let router = router.clone();

@@ -63,7 +63,7 @@ pub(crate) struct Client {
     send: SendRequest<Full<Bytes>>,
 }
 
-/// Returns the content type of a request: that of an apply, a merge patch, or a JSON object.
+/// Returns the content type of a request, which is an apply, a merge patch, or a JSON object.
 fn content_type(method: &Method, path: &str) -> &'static str {
     match *method {
         Method::PATCH if path.contains("fieldManager=") => "application/apply-patch+yaml",

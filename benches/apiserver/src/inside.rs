@@ -81,7 +81,7 @@ pub(crate) async fn all(each: Duration) -> Result<Vec<Figure>, Failure> {
 /// - Merge patches change one `ConfigMap` repeatedly.
 /// - The same patches by a user with a role add the cost of RBAC.
 /// - Applies measure the merge of managed fields, with and without a change.
-/// - Status patches cycle through 200 Pods, like those of kubelets.
+/// - Status patches cycle through 200 Pods, as kubelets send them.
 async fn patches(each: Duration) -> Result<Vec<Figure>, Failure> {
     let all = ApiServer::on_system_time();
     let server = all.service();
@@ -168,7 +168,7 @@ pub(crate) enum Repeated {
     CreateMap,
     /// A patch of the status of one of 200 Pods.
     Status,
-    /// A merge patch of which all watchers get an event.
+    /// A merge patch whose event all watchers get.
     Watched,
 }
 

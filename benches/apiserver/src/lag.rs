@@ -44,7 +44,7 @@ impl Lags {
 
 /// Splits the received bytes into complete lines, and measures their lags. Returns the number of events with a stamp.
 ///
-/// An incomplete line stays in `rest`. Bookmarks have no stamp.
+/// An incomplete line remains in `rest`. Bookmarks have no stamp.
 pub(crate) fn stamps(rest: &mut Vec<u8>, arrived: &[u8], lags: &Lags) -> usize {
     rest.extend_from_slice(arrived);
     let Some(end) = memchr::memrchr(b'\n', rest) else { return 0 };

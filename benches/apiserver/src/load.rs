@@ -171,7 +171,7 @@ async fn run(
 /// Each watcher has its own connection and task. It is an error if a watch ends early, or if an event does not arrive
 /// within [`LAST_EVENT_TIMEOUT`], because a server that drops watchers would look fast.
 ///
-/// The watched namespace differs from that of the other loads, so that their objects cause no events.
+/// The watched namespace differs from the namespace of the other loads, so that their objects cause no events.
 async fn watch(server: &Server, each: Duration) -> Result<Vec<Figure>, Failure> {
     let namespace = "/api/v1/namespaces/kube-public/configmaps";
     let n_writes = usize::try_from(u64::from(WRITES_PER_SECOND) * each.as_secs())?;

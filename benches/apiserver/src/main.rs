@@ -34,7 +34,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Any error. The first error ends the benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Measures the embedded API server, and a kube-apiserver beside it
+/// Measures the embedded API server, and a kube-apiserver in the same run
 #[derive(Parser)]
 struct Options {
     #[command(subcommand)]

@@ -20,7 +20,7 @@ pub(crate) fn config_map(name: &str, text: &str) -> Value {
     })
 }
 
-/// Returns a Pod like those of a Deployment. With defaults, it takes about 3 KB in storage.
+/// Returns a Pod as a Deployment has it. With defaults, it takes about 3 KB in storage.
 pub(crate) fn pod(name: &str) -> Value {
     let container = |name: &str| {
         json!({

@@ -55,7 +55,7 @@ impl Drop for Server {
 impl Server {
     /// Starts the embedded server in a separate process of this program.
     ///
-    /// This needs no installed `kctl`, and the CPU time of the process can be read like that of the real server.
+    /// This needs no installed `kctl`, and the CPU time of the process can be read as for the real server.
     pub(crate) async fn embedded(folder: &Path) -> Result<Self, Failure> {
         let file = folder.join("embedded.kubeconfig");
         let start = Instant::now();

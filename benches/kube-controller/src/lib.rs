@@ -1,7 +1,7 @@
 //! kube-runtime's `Controller` on an embedded API server, with a connection that fails on demand.
 //!
 //! The tests in `tests/letters.rs` show its behaviour under faults, one letter per row of the table in `README.md`.
-//! They fail if a new release of kube-runtime behaves differently, so that the comparison in the book stays correct.
+//! They fail if a new release of kube-runtime behaves differently, so that the comparison in the book remains correct.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 

@@ -79,7 +79,7 @@ fn again(bencher: Bencher<'_, '_>, index: usize, n_keys: usize) {
         .bench_local(|| handler(black_box(&change), kctl_runtime::store::Origin::Live));
 }
 
-/// An owned object is mapped to one key, that of its owner.
+/// An owned object is mapped to one key, the key of its owner.
 #[divan::bench]
 fn owner(bencher: Bencher<'_, '_>) {
     again(bencher, 0, 1);

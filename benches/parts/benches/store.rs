@@ -61,7 +61,7 @@ struct World {
     pods: Store<Pod>,
 }
 
-/// Creates a store of 10,000 Pods with an index, beside the built-in ones by owner and namespace.
+/// Creates a store of 10,000 Pods with an index, in addition to the built-in ones by owner and namespace.
 ///
 /// Objects arrive as the result of a list, as in a program.
 fn world() -> World {

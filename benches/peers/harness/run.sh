@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures each program on each JOB ROUNDS times and prints the medians. The programs take turns, so that noise affects
-# all alike. Builds missing programs, starts a private API server, and stops it at the end. All files stay in DIR.
+# all alike. Builds missing programs, starts a private API server, and stops it at the end. All files are in DIR.
 usage='usage: run.sh [-d DIR] [-r ROUNDS] [-n SIZES] JOB...
   DIR     work folder (target/bench)      ROUNDS  of every program (3)      SIZES  of scale, in Pods ("1000 10000 30000")
   JOB     sync sync-pods converge latency noop scale; floor floor-pods ceiling

@@ -14,7 +14,7 @@
 //! | SIGSTOP for less than a Lease duration | renewals are late |
 //! | SIGSTOP for longer | when the replica continues, it has lost its slots and must not write |
 //!
-//! kube-apiserver runs with the garbage collector but without a kubelet. Pods therefore stay pending, which is enough
+//! kube-apiserver runs with the garbage collector but without a kubelet. Pods therefore remain pending, which is enough
 //! to count them.
 
 mod sets;
@@ -84,7 +84,7 @@ pub(crate) struct ChaosOptions {
     /// Number of namespaces of the sets [default: 1, and 24 if namespaces decide the slots]
     #[arg(long)]
     namespaces: Option<usize>,
-    /// The Lease duration in seconds; the other times are those of client-go in proportion
+    /// The Lease duration in seconds; the other times are client-go's in proportion
     #[arg(long, default_value_t = 15)]
     lease_seconds: u64,
     /// Seed of the random choices: replica, disturbance and time

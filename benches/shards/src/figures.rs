@@ -9,12 +9,12 @@
 //! | changes | CPU, and the time from a change of a primary to the end of its reconcile |
 //! | moves | with three replicas: time from a kill or clean stop until other replicas reconcile the keys |
 //! | rolling update | three replicas replaced one by one while objects change |
-//! | rest | requests for Leases and CPU of idle replicas, beside the same server without replicas ([`crate::rest`]) |
+//! | rest | requests for Leases and CPU of idle replicas, and the same server without replicas ([`crate::rest`]) |
 //!
 //! The first four steps run `--runs` times per number of replicas, in turn and each time on a new server; the table has
 //! the medians. CPU seconds don't contain those that idle replicas take in the same time, because the steps wait for slots
 //! to settle. With `--large` the first three steps run once more with other numbers of objects. With `--rest-only` the last
-//! step runs alone, on a server without objects. The output shows the goals beside the figures. Times depend on the
+//! step runs alone, on a server without objects. The output shows the goals next to the figures. Times depend on the
 //! machine, so only an overlap or a lost change fails the run.
 
 use std::{
@@ -78,7 +78,7 @@ pub(crate) struct FigureOptions {
     /// Changes per second
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     rate: u64,
-    /// The Lease duration in seconds; the other times are those of client-go in proportion
+    /// The Lease duration in seconds; the other times are client-go's in proportion
     #[arg(long, default_value_t = 15)]
     lease_seconds: u64,
     /// Run on kube-apiserver, with the scripts `up DIR` and `down DIR` of this folder; `tests/envtest` if the folder is
@@ -103,12 +103,12 @@ struct Figures {
     full: Memory,
     /// CPU seconds per second of all idle replicas together, in the time before `full` was measured.
     idle: f64,
-    /// CPU seconds of all replicas until all Pods are created, beyond those of idle ones.
+    /// CPU seconds of all replicas until all Pods are created, beyond the seconds of idle replicas.
     create: f64,
-    /// CPU seconds from the start of the processes until all slots have settled, beyond those of idle ones.
+    /// CPU seconds from the start of the processes until all slots have settled, beyond the seconds of idle replicas.
     start: f64,
-    /// CPU seconds for all changes of the step, beyond those of idle replicas. The rate is the same for each number of
-    /// replicas.
+    /// CPU seconds for all changes of the step, beyond the seconds of idle replicas. The rate is the same for each
+    /// number of replicas.
     changes: f64,
     /// Seconds from the start of the processes until all keys were reconciled.
     create_took: f64,
@@ -312,7 +312,7 @@ struct Sent {
 
 /// A task that changes one primary after another at a constant rate.
 ///
-/// Late ticks are caught up immediately. So the rate is that of the option unless [`CHANGES_MAX`] requests are in
+/// Late ticks are caught up immediately. So the rate is the option's unless [`CHANGES_MAX`] requests are in
 /// flight.
 struct Changes {
     /// Ends only on an error or when aborted.
@@ -449,8 +449,8 @@ async fn moves(stage: &mut Stage, options: &FigureOptions) -> Result<Moves, Fail
 }
 
 impl Moves {
-    /// Prints the longest times beside their goals: the Lease duration plus one second after a kill, one second after a
-    /// stop.
+    /// Prints the longest times next to their goals: the Lease duration plus one second after a kill, one second
+    /// after a stop.
     fn print(&self, options: &FigureOptions) {
         let lease = Duration::from_secs(options.lease_seconds);
         let longest = |times: &[Duration]| times.iter().max().copied().unwrap_or_default();

@@ -18,7 +18,7 @@
 //! | `stage` | a server with objects, and the replicas that reconcile them |
 //! | `journal` | the reconciles of all replicas |
 //! | `process`, `server` | replica processes with memory, CPU and signals; the API server |
-//! | `replica`, `podset` | separate programs: the measured operator, and that of the chaos run |
+//! | `replica`, `podset` | separate programs: the measured operator, and the operator of the chaos run |
 //!
 //! `ring.sh` runs `replica` as shards of the real sharder of kubernetes-controller-sharding.
 //!
@@ -43,7 +43,7 @@ use self::division::Division;
 /// Any error. It ends the run, and dropping the values of the run kills all processes.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Measures several active replicas beside one
+/// Measures several active replicas and compares them with one
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]

@@ -150,7 +150,7 @@ pub(crate) fn lease_times(seconds: u64) -> Vec<String> {
     times.split(' ').map(ToOwned::to_owned).collect()
 }
 
-/// Returns the load average of the last minute. It is printed beside the results, because other processes may use the
+/// Returns the load average of the last minute. It is printed next to the results, because other processes may use the
 /// machine.
 pub(crate) fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -49,7 +49,7 @@ async fn pod_group(group: Arc<PodGroup>, cx: Context<pod_group>) -> Result<Actio
     Ok(Action::await_change())
 }
 
-/// Returns a Pod like those of a Deployment, of about 3 KB when it is stored with defaults.
+/// Returns a Pod as a Deployment has it, of about 3 KB when it is stored with defaults.
 fn pod(name: String) -> Result<Pod> {
     let container = |name: &str| {
         kctl::json!({

@@ -1,6 +1,6 @@
 //! Runs the API server in separate processes: the embedded one, or kube-apiserver with etcd.
 //!
-//! A separate process keeps its CPU time apart from that of the benchmark, and gives it one thread, as `kctl apiserver`
+//! A separate process keeps its CPU time apart from the benchmark's, and gives it one thread, as `kctl apiserver`
 //! has.
 
 use std::{

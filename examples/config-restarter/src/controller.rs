@@ -58,7 +58,7 @@ fn config_key(policy: &RestartPolicy) -> Key<ConfigMap> {
 impl Reconcile for ConfigRestarter {
     /// Replaces or creates pods, registers the revision, and writes the status.
     ///
-    /// If the `ConfigMap` is missing, the pods stay unchanged. The status is written even if the registry fails.
+    /// If the `ConfigMap` is missing, the pods are left unchanged. The status is written even if the registry fails.
     async fn reconcile(&self, policy: Arc<RestartPolicy>, cx: Context<Self>) -> Result<Action> {
         let config = cx.store::<ConfigMap>().get(&config_key(&policy));
         let hash = config.map(|config| hash_of(&config));

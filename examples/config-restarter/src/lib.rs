@@ -11,7 +11,7 @@
 //! - an injected client, `Arc<dyn Registry>`, which tests replace with a failing one;
 //! - an index that maps a changed `ConfigMap` to its policies (`primary(index = …)`);
 //! - a finalizer that removes the external registration, and conditions that report its failures;
-//! - a custom metric beside the metrics of the framework.
+//! - a custom metric in addition to the metrics of the framework.
 
 mod controller;
 mod policy;

@@ -288,7 +288,7 @@ async fn pods_follow_replicas() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleted_policy_stays_until_the_registry_forgot_it() {
+async fn deleted_policy_remains_until_the_registry_forgot_it() {
     let world = World::start_converged().await;
     world.registry.fail(3);
     world.api::<RestartPolicy>().delete("web", &DeleteParams::default()).await.unwrap();

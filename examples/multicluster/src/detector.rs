@@ -77,7 +77,7 @@ impl Reconcile for Detector {
                 let clusters = clusters_of(bindings.iter(), &resource.binding());
                 let binding = resource.binding();
                 if let Err(error) = self.add_binding(&mut wanted, policy, resource, &template, &clusters).await {
-                    // A failing interpreter of one kind must not block other kinds. The binding stays unchanged.
+                    // A failing interpreter of one kind must not block other kinds. The binding is left unchanged.
                     keep_existing(&mut wanted, &binding, bindings.iter());
                     failed = Some(error);
                 }

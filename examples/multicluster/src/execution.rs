@@ -104,8 +104,8 @@ macro_rules! execution {
         }
 
         impl Finalize for $controller {
-            /// Deletes the object from the member. While the member is unreachable, the work stays and the deletion is
-            /// retried.
+            /// Deletes the object from the member. While the member is unreachable, the work remains and the deletion
+            /// is retried.
             async fn finalize(&self, work: Arc<Work>, cx: Context<Self>) -> Result<()> {
                 let Some(cluster) = cx.store::<MemberCluster>().get(&Key::cluster_scoped($member::NAME)) else {
                     // The Cluster object is gone, so the member may no longer exist: remove the finalizer.
@@ -205,7 +205,7 @@ where
 }
 
 /// Fails if the work is being deleted. The cache may start with an old state, and an object that is created for a
-/// deleted work would stay on the member forever.
+/// deleted work would remain on the member forever.
 fn ensure_not_deleting(work: &Work, newest: &Work) -> Result<()> {
     if newest.metadata.uid == work.metadata.uid && newest.metadata.deletion_timestamp.is_none() {
         return Ok(());

@@ -89,7 +89,7 @@ pub struct Placement {
     /// Division of the replicas among the clusters.
     #[serde(default)]
     pub replicas: Division,
-    /// For `Divided`: the rule by which replicas are divided.
+    /// For `Divided`: the rule that divides replicas.
     #[serde(default)]
     pub divided_by: DividedBy,
     /// For `Divided` by `Weight`: the weights of clusters. Without any they weigh the same.
@@ -108,7 +108,7 @@ pub enum Division {
     Divided,
 }
 
-/// The rule by which replicas are divided. With `Room`, a change of replicas divides only the difference.
+/// The rule that divides replicas. With `Room`, a change of replicas divides only the difference.
 #[schema]
 #[derive(Default, PartialEq)]
 pub enum DividedBy {
@@ -280,7 +280,7 @@ pub struct OverridePolicySpec {
 #[schema]
 #[derive(Default)]
 pub struct OverridePolicyStatus {
-    /// The reason why the policy cannot be applied. Until it is corrected, the selected objects stay as they are on the member clusters.
+    /// The reason why the policy cannot be applied. Until it is corrected, the selected objects remain unchanged on the member clusters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }

@@ -1,5 +1,5 @@
-//! Compares the generated manifests with `tests/golden/multicluster` of the workspace, and those of a member with
-//! `tests/golden/multicluster-member1`. `GOLDEN=overwrite` updates the golden files.
+//! Compares the generated manifests with `tests/golden/multicluster` of the workspace, and the manifests of a member
+//! with `tests/golden/multicluster-member1`. `GOLDEN=overwrite` updates the golden files.
 
 use std::process::Command;
 

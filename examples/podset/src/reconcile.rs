@@ -104,7 +104,7 @@ fn adopters(pod: &Pod, sets: &Store<PodSet>) -> Vec<Key<PodSet>> {
 /// longer exists: the cache will show that.
 async fn claim(set: &PodSet, selector: &Selector, cx: &Context<podset>) -> Result<Option<Vec<Arc<Pod>>>> {
     let namespace = set.namespace().unwrap_or_default();
-    // Both are read before the first request: meanwhile, an owned pod can become an orphan, which would count twice.
+    // Both are read before the first request: during it, an owned pod can become an orphan, which would count twice.
     let (mut pods, released): (Vec<_>, Vec<_>) =
         cx.owned::<Pod>().iter().partition(|pod| selector.matches(pod.labels()));
     let matching: Vec<_> = cx

@@ -92,7 +92,11 @@ mod tests {
                 let sites = Api::<Website>::default_namespaced(client);
                 let hosts = kctl::json!({ "spec": { "hosts": ["other.example.com"] } });
                 match sites.patch("old", &PatchParams::default(), &Patch::Merge(hosts)).await {
-                    Err(kctl::kube::Error::Api(rejected)) if rejected.message.contains("the main host stays") => Ok(()),
+                    Err(kctl::kube::Error::Api(rejected))
+                        if rejected.message.contains("the main host must be kept") =>
+                    {
+                        Ok(())
+                    }
                     other => Err(format!("it is not rejected: {other:?}").into()),
                 }
             })

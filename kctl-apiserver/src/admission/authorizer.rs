@@ -42,11 +42,11 @@ const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
 /// Returns `true` if an expression of a webhook or a policy may use `authorizer`. The variable is added only then.
 ///
 /// Searches all strings for the name. A false positive only costs time.
-pub(super) fn is_asked(value: &Value) -> bool {
+pub(super) fn uses_authorizer(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("authorizer"),
-        Value::Array(items) => items.iter().any(is_asked),
-        Value::Object(fields) => fields.values().any(is_asked),
+        Value::Array(items) => items.iter().any(uses_authorizer),
+        Value::Object(fields) => fields.values().any(uses_authorizer),
         _ => false,
     }
 }

@@ -140,7 +140,7 @@ impl<'a> Attributes<'a> {
             ("oldObject", self.old.as_deref().unwrap_or(&null)),
             ("request", &request),
         ]);
-        if authorizer::is_asked(subject) {
+        if authorizer::uses_authorizer(subject) {
             authorizer::add(&mut scope, store, self);
         }
         scope

@@ -35,10 +35,10 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
     let operations = match parsed {
         Value::Null => return Ok(()),
         Value::Array(operations) => operations,
-        other => return Err(PatchError::Undecodable(decode::misfit("patch", "a list of operations", &other))),
+        other => return Err(PatchError::Undecodable(decode::type_error("patch", "a list of operations", &other))),
     };
     if let Some(other) = operations.iter().find(|candidate| !candidate.is_object() && !candidate.is_null()) {
-        return Err(PatchError::Undecodable(decode::misfit("patch", "a list of objects", other)));
+        return Err(PatchError::Undecodable(decode::type_error("patch", "a list of objects", other)));
     }
     let inapplicable = |why: String| Err(PatchError::Inapplicable(why));
     let mut patched = object.clone();

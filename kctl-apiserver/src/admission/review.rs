@@ -10,7 +10,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Number, Value, json};
 
 use super::{Attributes, Stage, matching::Versioned};
-use crate::{client_config, decode::misfit, webhook_round::WebhookReply};
+use crate::{client_config, decode::type_error, webhook_round::WebhookReply};
 
 /// The versions of reviews that the server supports. The webhook's order of preference is used.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -94,11 +94,14 @@ pub(super) fn verdict(review: &Value, reply: &WebhookReply, stage: Stage) -> Res
         return invalid("webhook response was absent".into());
     }
     if !response.is_object() {
-        return Err(format!("failed to call webhook: {}", misfit("response", "an object", response)));
+        return Err(format!("failed to call webhook: {}", type_error("response", "an object", response)));
     }
     // Serde would read a list as the fields in their order.
     if response["status"].is_array() {
-        return Err(format!("failed to call webhook: {}", misfit("response.status", "an object", &response["status"])));
+        return Err(format!(
+            "failed to call webhook: {}",
+            type_error("response.status", "an object", &response["status"])
+        ));
     }
     let (uid, patch_type): (String, Option<String>) = (field(response, "uid")?, field(response, "patchType")?);
     let warnings: Vec<Option<String>> = field(response, "warnings")?;

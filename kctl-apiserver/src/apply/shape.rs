@@ -12,7 +12,7 @@ use std::{borrow::Cow, sync::LazyLock};
 use serde_json::{Value, json};
 
 use super::field_set::PathElement;
-use crate::schema::{ListType, PerPlace, Schema};
+use crate::schema::{ListType, PerPosition, Schema};
 
 /// A position in an object, with its schema if it has one.
 #[derive(Clone, Copy, Debug)]
@@ -78,8 +78,8 @@ fn is_keyed(keys: &[Value], item: &Value) -> bool {
 
 /// The shapes of all positions in built-in types. Computed once, because reading them is most of the cost of a
 /// comparison.
-static DECLARED: LazyLock<PerPlace<Option<Shape<'static>>>> =
-    LazyLock::new(|| PerPlace::new(Position::shape_from_schema));
+static DECLARED: LazyLock<PerPosition<Option<Shape<'static>>>> =
+    LazyLock::new(|| PerPosition::new(Position::shape_from_schema));
 
 /// The schema of `apiVersion` and `kind` of a custom object.
 static TEXT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "string" }));

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::shape::{FieldPosition, Position, Scalar, Shape};
-use crate::{decode::misfit, json_path::JsonPath, schema::ListType};
+use crate::{decode::type_error, json_path::JsonPath, schema::ListType};
 
 /// The treatment of duplicate list items. Stored objects may have duplicates, since older versions of a schema allowed
 /// them.
@@ -65,7 +65,7 @@ fn visit(
         }
         (Shape::Map { .. }, _) => "an object",
     };
-    Err(misfit(&path.to_string(), expected, value))
+    Err(type_error(&path.to_string(), expected, value))
 }
 
 /// Validates the fields of an object that differ from those validated before.

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn logical_chains_and_signs_have_no_depth() {
+    fn logical_chains_and_minus_signs_have_no_depth() {
         check(&format!("true{}", " && 1 < 2 || false".repeat(500)), Ok(Cel::Bool(true)));
         check(&format!("{}true", "!".repeat(1_001)), Ok(Cel::Bool(false)));
         check(&format!("{}1", "-".repeat(1_000)), Ok(Cel::Int(1)));

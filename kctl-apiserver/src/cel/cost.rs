@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn only_loops_cost_and_budgets_stay_spent() {
+    fn only_loops_cost_and_budgets_remain_spent() {
         assert_eq!(cost_for("object.data.a == 'b'", 1000), Ok(0));
         let mut budget = Budget::OF_CONDITIONS;
         assert_eq!(budget.charge_cost(CONDITIONS_COST_MAX), Ok(()));

@@ -84,14 +84,14 @@ impl ControllerOptions {
         Self { enabled: BTreeSet::new(), delay: Duration::ZERO }
     }
 
-    /// Adds a controller.
+    /// Runs this controller too, in addition to the selected ones.
     #[must_use]
     pub fn with(mut self, controller: Controller) -> Self {
         self.enabled.insert(controller);
         self
     }
 
-    /// Leaves out a controller.
+    /// Leaves out this controller: its work is not done, unless the test does it.
     #[must_use]
     pub fn without(mut self, controller: Controller) -> Self {
         self.enabled.remove(&controller);

@@ -4,7 +4,7 @@
 //! ordered, so that a seed gives one order of work. After each pass the changes that it made are observed again.
 //!
 //! Nothing here is stored: a server that starts with existing objects queues the necessary work (`enable`,
-//! `look_at_names`), and the graph of owners is rebuilt from the objects.
+//! `enqueue_names`), and the graph of owners is rebuilt from the objects.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -80,7 +80,7 @@ impl Controllers {
     pub(crate) fn enable(&mut self, store: &mut Store, options: &ControllerOptions) {
         self.observe(store);
         self.enabled = options.clone();
-        self.look_at_accounts(store);
+        self.enqueue_accounts(store);
     }
 
     /// Sets the certificate authority that clients of this server trust, as PEM.
@@ -88,13 +88,13 @@ impl Controllers {
     pub(crate) fn trust(&mut self, store: &mut Store, authority: &str) {
         if self.root_ca.as_deref() != Some(authority) {
             self.root_ca = Some(authority.into());
-            self.look_at_accounts(store);
+            self.enqueue_accounts(store);
             store.wake();
         }
     }
 
     /// Queues all namespaces and token Secrets.
-    fn look_at_accounts(&mut self, store: &Store) {
+    fn enqueue_accounts(&mut self, store: &Store) {
         if self.fills_namespaces() {
             self.namespaces_touched.extend(accounts::namespaces(store));
         }
@@ -104,7 +104,7 @@ impl Controllers {
     }
 
     /// Queues the CRDs of a loaded store whose names are not accepted yet.
-    pub(crate) fn look_at_names(&mut self, store: &Store) {
+    pub(crate) fn enqueue_names(&mut self, store: &Store) {
         let waiting = store.objects(&DEFINITIONS, None).filter(|definition| !crd::names_accepted(definition));
         let groups = waiting.filter_map(|definition| definition["spec"]["group"].as_str().map(str::to_owned));
         self.names_freed = groups.collect();

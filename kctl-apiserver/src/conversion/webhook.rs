@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::drop_unknown;
 use crate::{
     client_config,
-    decode::misfit,
+    decode::type_error,
     metadata,
     registry::Resource,
     state::State,
@@ -168,15 +168,15 @@ fn restore_metadata(to: &Resource, original: &Value, mut object: Value) -> Resul
 /// them too.
 fn check_restored(field: &str, original: &Value, converted: &Value) -> Result<(), String> {
     let Value::Object(texts) = converted else {
-        return Err(misfit(&format!("metadata.{field}"), "an object", converted));
+        return Err(type_error(&format!("metadata.{field}"), "an object", converted));
     };
     if let Some((name, value)) = texts.iter().find(|(_, value)| !value.is_string()) {
-        return Err(misfit(&format!("metadata.{field}[{name}]"), "a string", value));
+        return Err(type_error(&format!("metadata.{field}[{name}]"), "a string", value));
     }
     if original == converted {
         return Ok(());
     }
-    match metadata::validate_texts(&json!({ field: converted })).first() {
+    match metadata::validate_labels_and_annotations(&json!({ field: converted })).first() {
         None => Ok(()),
         Some(field_error) => Err(format!("{}: {}", field_error.field, field_error.message)),
     }

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_a_kind_stay_empty() {
+    fn names_without_a_kind_remain_empty() {
         let mut object = json!({"spec": {"names": {"plural": "things", "kind": ""}}});
         default_definition(&mut object);
         assert_eq!(object["spec"]["names"], json!({"plural": "things", "kind": ""}));

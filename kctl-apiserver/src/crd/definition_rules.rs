@@ -304,7 +304,7 @@ fn stored_versions(stored: &Field<'_>, versions: &Value) {
     }
     let declared: BTreeSet<&str> = entries(versions).map(|(_, version)| text(&version["name"])).collect();
     for name in stored.items() {
-        let detail = "must stay in spec.versions while objects are stored in it or status.storedVersions has it";
+        let detail = "must remain in spec.versions while objects are stored in it or status.storedVersions has it";
         name.invalid_if(!declared.contains(name.text()), detail);
     }
 }

@@ -12,7 +12,7 @@ pub(super) fn check(schema: Schema<'_>, value: &Value, path: &JsonPath<'_>) -> R
         return Ok(());
     }
     let name = schema.reference().or_else(|| schema.format()).or_else(|| schema.type_name()).unwrap_or_default();
-    Err(misfit(&path.to_string(), &format!("of type {name}"), value))
+    Err(type_error(&path.to_string(), &format!("of type {name}"), value))
 }
 
 /// Returns the bytes that were sent as a list of numbers, in base64 as JSON has them. Go accepts this form for
@@ -24,7 +24,7 @@ pub(super) fn bytes(list: &Value, path: &JsonPath<'_>) -> Result<Value, String> 
     let byte = |item: &Value| {
         let number = if item.is_null() { Some(0) } else { item.as_u64() };
         let byte = number.and_then(|number| u8::try_from(number).ok());
-        byte.ok_or_else(|| misfit(&path.to_string(), "a list of bytes", item))
+        byte.ok_or_else(|| type_error(&path.to_string(), "a list of bytes", item))
     };
     let bytes: Result<Vec<u8>, String> = list.as_array().into_iter().flatten().map(byte).collect();
     Ok(BASE64_STANDARD.encode(bytes?).into())
@@ -32,7 +32,7 @@ pub(super) fn bytes(list: &Value, path: &JsonPath<'_>) -> Result<Value, String> 
 
 /// Returns the error for a value at a path that is not of the expected type. It shows a scalar, and names the type of
 /// another value.
-pub(crate) fn misfit(path: &str, expected: &str, found: &Value) -> String {
+pub(crate) fn type_error(path: &str, expected: &str, found: &Value) -> String {
     let found = match found {
         Value::Array(_) => "array".to_owned(),
         Value::Object(_) => "object".to_owned(),

@@ -36,7 +36,7 @@ use crate::{
     json_path::set_at,
     quantity,
     registry::kind::{Kind, Undecoded},
-    schema::{PerPlace, Schema},
+    schema::{PerPosition, Schema},
 };
 
 pub(crate) use self::pod::quality_of_service;
@@ -102,12 +102,14 @@ fn has_defaults_of(kind: &Kind, stored: &Value, object: &Value) -> bool {
 }
 
 /// Fields that Go leaves out of JSON if they are zero (`omitempty`), by type.
-static LEFT_OUT: LazyLock<PerPlace<Vec<&'static str>>> =
-    LazyLock::new(|| PerPlace::new(|position| position.name().map(crate::proto::omitted_if_zero).unwrap_or_default()));
+static LEFT_OUT: LazyLock<PerPosition<Vec<&'static str>>> = LazyLock::new(|| {
+    PerPosition::new(|position| position.name().map(crate::proto::omitted_if_zero).unwrap_or_default())
+});
 
 /// Fields whose feature gates are off, by type.
-static DISABLED: LazyLock<PerPlace<Vec<&'static str>>> =
-    LazyLock::new(|| PerPlace::new(|position| position.name().map(feature_gates::disabled_fields).unwrap_or_default()));
+static DISABLED: LazyLock<PerPosition<Vec<&'static str>>> = LazyLock::new(|| {
+    PerPosition::new(|position| position.name().map(feature_gates::disabled_fields).unwrap_or_default())
+});
 
 /// A list that has a default if it is absent. An empty list is kept, because validation rejects it.
 const REJECTED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");

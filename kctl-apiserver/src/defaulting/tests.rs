@@ -44,7 +44,7 @@ fn recorded_objects_get_the_defaults_of_kube_apiserver() {
 }
 
 #[test]
-fn bad_input_stays_without_a_panic() {
+fn malformed_objects_cause_no_panic() {
     let kinds = CASES.as_object().unwrap().values();
     for case in kinds {
         let (api_version, kind) = (case["apiVersion"].as_str().unwrap(), case["kind"].as_str().unwrap());
@@ -63,7 +63,7 @@ fn bad_input_stays_without_a_panic() {
 }
 
 #[test]
-fn other_kinds_stay_as_they_are() {
+fn other_kinds_get_no_defaults() {
     let mut object = json!({"spec": {"a": null, "l": []}});
     default_object("example.com/v1", "Pod", &mut object, None);
     assert_eq!(object, json!({"spec": {"a": null, "l": []}}));

@@ -35,7 +35,7 @@ pub enum Moment {
     After,
 }
 
-/// A fault of one request.
+/// A fault that is injected into one request. A [`Rule`] selects the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestFault {
@@ -90,7 +90,7 @@ pub enum RequestFault {
     },
 }
 
-/// A fault of one watch event.
+/// A fault that is injected at one event of a watch. A [`Rule`] selects the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventFault {
@@ -144,7 +144,7 @@ impl Fault {
     }
 }
 
-/// An occurrence that [`Faults::observe`] reports.
+/// A request, an event or an injected fault, as [`Faults::observe`] reports it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Seen<'a> {
@@ -211,7 +211,7 @@ impl Faults {
         self.inner.lock().rules.push(rule);
     }
 
-    /// Removes all rules.
+    /// Removes all rules, so that later requests and events have no faults.
     pub fn clear(&self) {
         self.inner.lock().rules.clear();
     }
@@ -326,7 +326,7 @@ impl Connection {
         self.faults.counts()
     }
 
-    /// Returns the name of the client.
+    /// Returns the name of the client, which [`Faults::connection`] was given.
     pub fn client(&self) -> &str {
         &self.shared.client
     }
@@ -338,7 +338,8 @@ impl Connection {
         Self { server: server.into(), ..self.clone() }
     }
 
-    /// Waits until the process has crashed.
+    /// Waits until the process has crashed, by a fault such as [`RequestFault::Crash`] or by
+    /// [`disconnect`](Self::disconnect).
     pub async fn wait_until_crashed(&self) {
         // Created before the check, so that a crash between both also wakes it.
         let died = self.shared.died.notified();

@@ -15,7 +15,7 @@ use kctl_webhook::client::{PATCH_OPERATIONS_MAX, normalize_operation};
 use serde_json::{Map, Value};
 
 use super::bounds::PatchBounds;
-use crate::decode::misfit;
+use crate::decode::type_error;
 
 /// The reason why a JSON patch was not applied.
 #[derive(Debug, thiserror::Error)]
@@ -63,21 +63,21 @@ pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPat
 /// Returns the operations of a patch, each an object or null. `null` is an empty patch.
 fn decode_operations(patch: &[u8]) -> Result<Vec<Value>, JsonPatchError> {
     let parsed = crate::decode::json(patch).map_err(JsonPatchError::Undecodable)?;
-    let misfit =
-        |path: &str, expected: &str, value: &Value| Err(JsonPatchError::Undecodable(misfit(path, expected, value)));
+    let type_error =
+        |path: &str, expected: &str, value: &Value| Err(JsonPatchError::Undecodable(type_error(path, expected, value)));
     let operations = match parsed {
         Value::Null => return Ok(Vec::new()),
         Value::Array(operations) => operations,
-        other => return misfit("body", "a list of operations", &other),
+        other => return type_error("body", "a list of operations", &other),
     };
     for (index, operation) in operations.iter().enumerate() {
         if !operation.is_object() && !operation.is_null() {
-            return misfit(&format!("[{index}]"), "an object", operation);
+            return type_error(&format!("[{index}]"), "an object", operation);
         }
         for field in ["op", "path", "from"] {
             let value = &operation[field];
             if !value.is_string() && !value.is_null() {
-                return misfit(&format!("[{index}].{field}"), "a string", value);
+                return type_error(&format!("[{index}].{field}"), "a string", value);
             }
         }
     }

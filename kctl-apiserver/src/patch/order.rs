@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use crate::decode::misfit;
+use crate::decode::type_error;
 
 /// The identity of list items.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ impl<'a> Positions<'a> {
 
 /// Returns the fields of an item that must be an object.
 pub(super) fn fields(item: &Value) -> Result<&Map<String, Value>, String> {
-    item.as_object().ok_or_else(|| misfit("item of a list that is merged by key", "an object", item))
+    item.as_object().ok_or_else(|| type_error("item of a list that is merged by key", "an object", item))
 }
 
 /// Returns the error of an item without its merge key.

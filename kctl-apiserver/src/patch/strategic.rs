@@ -10,7 +10,7 @@ use std::{collections::HashSet, mem};
 use serde_json::{Map, Value};
 
 use super::order::{self, Identity, Positions};
-use crate::{decode::misfit, schema::Schema};
+use crate::{decode::type_error, schema::Schema};
 
 /// Fields of a JSON object.
 type Fields = Map<String, Value>;
@@ -52,7 +52,7 @@ type Merge<T> = Result<T, StrategicMergeError>;
 /// # Errors
 /// Returns a [`StrategicMergeError`]. The object may be patched in part, so discard it.
 pub(crate) fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, patch: &Value) -> Merge<()> {
-    let Value::Object(patch) = patch else { return Err(misfit("patch", "an object", patch).into()) };
+    let Value::Object(patch) = patch else { return Err(type_error("patch", "an object", patch).into()) };
     let fields = match original.take() {
         Value::Object(fields) => fields,
         _ => Fields::new(),
@@ -272,7 +272,7 @@ fn merge_ordered_list(
 
 /// Returns a list, or an error.
 fn as_list(value: &Value) -> Result<&Vec<Value>, String> {
-    value.as_array().ok_or_else(|| misfit("value of a merged list", "a list", value))
+    value.as_array().ok_or_else(|| type_error("value of a merged list", "a list", value))
 }
 
 /// Checks that the items of a patch are in the order of its `$setElementOrder` list (`validatePatchWithSetOrderList`).

@@ -143,7 +143,7 @@ fn lists_are_packed_or_not() {
 }
 
 #[test]
-fn raw_json_and_lists_of_texts_are_values() {
+fn raw_json_and_lists_of_strings_are_values() {
     let raw = bytes(1, br#"{"a":[1]}"#);
     assert_eq!(special(&format!("{META}.FieldsV1"), &raw), Ok(json!({ "a": [1] })));
     assert_eq!(special("io.k8s.apimachinery.pkg.runtime.RawExtension", &raw), Ok(json!({ "a": [1] })));

@@ -33,7 +33,7 @@ pub(crate) use self::{
 };
 use self::{
     path::{path_behind, segment_error},
-    routing::{check_allowed, is_elsewhere},
+    routing::{check_allowed, is_outside_scope},
     verb::performed_verb,
 };
 
@@ -113,7 +113,7 @@ impl RequestInfo {
         };
         let params = Params::parse(parts.uri.query().unwrap_or_default());
         let requested = performed_verb(&parts.method, &resource_path, &params, &resource);
-        if resource.custom.is_some() && is_elsewhere(&resource, &resource_path, requested) {
+        if resource.custom.is_some() && is_outside_scope(&resource, &resource_path, requested) {
             return None;
         }
         let verb = match check_allowed(&resource, &resource_path, requested) {

@@ -5,7 +5,7 @@ use crate::{registry::Resource, status::StatusError};
 
 /// Returns `true` if the handler of custom resources delegates a request, which then gets 404: only reads may span all
 /// namespaces. A cluster-scoped resource below a namespace gets 404, too.
-pub(super) fn is_elsewhere(resource: &Resource, resource_path: &ResourcePath<'_>, verb: Option<Verb>) -> bool {
+pub(super) fn is_outside_scope(resource: &Resource, resource_path: &ResourcePath<'_>, verb: Option<Verb>) -> bool {
     let namespaced = !resource_path.namespace.is_empty();
     if resource.listed.namespaced { !namespaced && !matches!(verb, Some(Verb::List | Verb::Watch)) } else { namespaced }
 }

@@ -73,9 +73,9 @@ pub(crate) fn api_version(group: &str, version: &str) -> String {
 }
 
 /// A value computed once for each position in the schemas of the built-in types, such as its defaults.
-pub(crate) struct PerPlace<T>(Vec<T>);
+pub(crate) struct PerPosition<T>(Vec<T>);
 
-impl<T> PerPlace<T> {
+impl<T> PerPosition<T> {
     /// Computes the value for all positions of the built-in types.
     pub(crate) fn new(compute: impl Fn(Schema<'static>) -> T) -> Self {
         Self(nodes::all().map(compute).collect())

@@ -35,7 +35,7 @@ mod tests {
     use crate::{ApiServer, test_folder::TestFolder};
 
     #[tokio::test]
-    async fn service_addresses_stay_unique_after_a_restart() {
+    async fn service_addresses_remain_unique_after_a_restart() {
         let folder = TestFolder::new("addresses");
         let services = "/api/v1/namespaces/default/services";
         let service = |name: &str| json!({ "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } });

@@ -56,7 +56,7 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
 }
 
 #[tokio::test]
-async fn journal_without_objects_beside_certificates_is_rejected() {
+async fn folder_with_certificates_but_empty_journal_is_rejected() {
     let folder = TestFolder::new("emptied");
     let file = folder.join("objects.jsonl");
     // Simulates a first start that was killed before it created certificates.

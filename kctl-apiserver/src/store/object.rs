@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stay_parsed_within_the_byte_limit() {
+    fn values_remain_parsed_within_the_byte_limit() {
         let cache = ValueCache::default();
         let long = |n: usize| Arc::new(json!({ "n": n, "data": "x".repeat(CACHE_LEN_MAX / 4) }));
         let objects: Vec<Object> = (0..4)

@@ -167,7 +167,8 @@ fn check_claims(store: &Store, claims: &Claims) -> Result<(), String> {
     }
     let exists = |kind: &Kind, namespace: &str, claimed: &Named| {
         let stored = store.object(kind, namespace, &claimed.name);
-        let is_same = |object: &Value| Named::from_object(object).uid == claimed.uid && !is_long_gone(object, now);
+        let is_same =
+            |object: &Value| Named::from_object(object).uid == claimed.uid && !is_deletion_past_leeway(object, now);
         if stored.is_some_and(|object| is_same(&object)) {
             return Ok(());
         }
@@ -188,7 +189,7 @@ fn check_claims(store: &Store, claims: &Claims) -> Result<(), String> {
 }
 
 /// Returns `true` if the deletion timestamp of an object is more than the leeway ago.
-fn is_long_gone(object: &Value, now: i64) -> bool {
+fn is_deletion_past_leeway(object: &Value, now: i64) -> bool {
     let deleted = object["metadata"]["deletionTimestamp"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
     deleted.is_some_and(|deleted| deleted.as_second() < now - LEEWAY_SECONDS)
 }

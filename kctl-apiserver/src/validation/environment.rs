@@ -50,7 +50,7 @@ fn validate_source(from: &Field<'_>, value: &Value) {
         }
     }
     let is_only = present.len() == 1 && text(value).is_empty();
-    let detail = format_args!("must have exactly one of {}, without `value`", SOURCES.join(", "));
+    let detail = format_args!("must have exactly one of {}, and no `value`", SOURCES.join(", "));
     from.invalid_if(!is_only, detail);
 }
 

@@ -89,7 +89,7 @@ pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<VerbRespons
     let object = patch_object(info, patch_type, &old)?;
     let sent = if patch_type == PatchType::Merge { &info.body[..] } else { &[] };
     let (new, _dropped) =
-        body::fit_and_report(info, object, Some(&old), sent).map_err(body::Misfit::into_patch_error)?;
+        body::fit_and_report(info, object, Some(&old), sent).map_err(body::BodyError::into_patch_error)?;
     let new = Write::update(&old, new, Ownership::Written);
     Ok(VerbResponse::ok(write::write(state, info, new)?))
 }
@@ -121,7 +121,7 @@ fn patch_object(info: &RequestInfo, patch_type: PatchType, old: &Value) -> Resul
     }
     let mut patch = decode::json(&info.body).map_err(|why| decode_error(&why))?;
     if !patch.is_object() && !patch.is_null() {
-        return Err(decode_error(&decode::misfit("body", "an object", &patch)));
+        return Err(decode_error(&decode::type_error("body", "an object", &patch)));
     }
     // A directive of a strategic merge patch about the list, such as `$setElementOrder/managedFields`, needs the stored
     // list as well.
@@ -141,7 +141,9 @@ fn patch_object(info: &RequestInfo, patch_type: PatchType, old: &Value) -> Resul
     merge_strategically(info.resource.schema(), &mut object, &patch)?;
     for field in ["kind", "apiVersion"] {
         if !patch[field].is_null() && !patch[field].is_string() {
-            return Err(body::Misfit::Content(decode::misfit(field, "a string", &patch[field])).into_patch_error());
+            return Err(
+                body::BodyError::Content(decode::type_error(field, "a string", &patch[field])).into_patch_error()
+            );
         }
     }
     // The object keeps the type of the path, even if the patch changes `kind` or `apiVersion`.
@@ -195,9 +197,9 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, St
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
     let in_metadata = Unpersisted::in_metadata(&new["metadata"]);
     let fitted = body::fit_and_report(info, new, old.as_deref(), &[]);
-    let (mut new, lost) = fitted.map_err(|misfit| match misfit {
+    let (mut new, lost) = fitted.map_err(|error| match error {
         // Upstream fails in the conversion of the merged object there.
-        body::Misfit::Content(why) if info.resource.custom.is_none() => StatusError::server_error(why),
+        body::BodyError::Content(why) if info.resource.custom.is_none() => StatusError::server_error(why),
         other => other.into_patch_error(),
     })?;
     // Upstream decodes the patch strictly after it was applied (`applyPatcher` in `handlers/patch.go`).
@@ -225,7 +227,7 @@ fn decode_applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusErro
         (read.value, read.repeated)
     };
     if !applied.is_object() && !applied.is_null() {
-        return Err(decode_error(&decode::misfit("body", "an object", &applied)));
+        return Err(decode_error(&decode::type_error("body", "an object", &applied)));
     }
     check_type(&TypeMeta::from_object(&applied), &info.resource.type_meta())?;
     go::whole_numbers(&mut applied);

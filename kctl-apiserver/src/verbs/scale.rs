@@ -259,7 +259,7 @@ fn patch_scale(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
         }
     }
     body::fit_type(info, &mut scale, "Scale", scale_owners::API_VERSION, &[])
-        .map_err(body::Misfit::into_patch_error)?;
+        .map_err(body::BodyError::into_patch_error)?;
     Ok(scale)
 }
 

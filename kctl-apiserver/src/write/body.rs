@@ -40,7 +40,7 @@ pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
     }
     let object = read_built_in(info, info.resource.kind_name())?;
     let fitted = fit_and_report(info, object, None, json_body(info));
-    fitted.map(|(object, _dropped)| object).map_err(|misfit| misfit.into_body_error(info.resource.kind_name()))
+    fitted.map(|(object, _dropped)| object).map_err(|error| error.into_body_error(info.resource.kind_name()))
 }
 
 /// Returns the body if it is JSON, in which duplicate fields can be found.
@@ -72,14 +72,14 @@ fn media_type(info: &RequestInfo) -> Cow<'_, str> {
 }
 
 /// The reason why an object does not fit its kind.
-pub(crate) enum Misfit {
+pub(crate) enum BodyError {
     /// The object has another kind or version than the path.
     Identity(StatusError),
     /// A value of a wrong type, or an unknown field in a strict request. The message, whose prefix depends on the verb.
     Content(String),
 }
 
-impl Misfit {
+impl BodyError {
     /// Returns the response: wrong content is a 400 `BadRequest` that names the kind.
     fn into_body_error(self, kind: &str) -> StatusError {
         match self {
@@ -110,7 +110,7 @@ pub(crate) fn fit_and_report(
     mut object: Value,
     stored: Option<&Value>,
     sent: &[u8],
-) -> Result<(Value, Vec<String>), Misfit> {
+) -> Result<(Value, Vec<String>), BodyError> {
     let resource = &info.resource;
     identity::identify(info, &mut object)?;
     // YAML is converted to JSON first: 1.0 becomes an integer there. In JSON it remains a float.
@@ -122,15 +122,15 @@ pub(crate) fn fit_and_report(
             if let Some(metadata) = object.get_mut("metadata").filter(|_| info.applies()) {
                 decode::drop_malformed(metadata);
             }
-            fit_custom(resource, custom, schema, &mut object).map_err(Misfit::Content)?
+            fit_custom(resource, custom, schema, &mut object).map_err(BodyError::Content)?
         }
         (None, Some(schema)) => {
             let is_strategic = info.header("content-type").starts_with("application/strategic-merge-patch");
             let is_merged = is_strategic || info.applies();
             let integers = if is_merged { Integers::Wrapped } else { Integers::InRange };
-            let unknown = decode::decode_typed(schema, &mut object, stored, integers).map_err(Misfit::Content)?;
+            let unknown = decode::decode_typed(schema, &mut object, stored, integers).map_err(BodyError::Content)?;
             if let Some(why) = (resource.kind.defaults.decode_error)(&object) {
-                return Err(Misfit::Content(why));
+                return Err(BodyError::Content(why));
             }
             unknown
         }
@@ -142,20 +142,20 @@ pub(crate) fn fit_and_report(
     // A field that is unknown to a custom kind failed the typed apply already. Without a schema, nothing is reported.
     let is_silent = info.applies() && resource.custom.is_some();
     check_fields(info, sent, if is_silent { &[] } else { &unknown })?;
-    identity::check_api_version(info, &object).map_err(Misfit::Identity)?;
+    identity::check_api_version(info, &object).map_err(BodyError::Identity)?;
     info.round.warn_all(drop_duplicate_owners(&mut object));
     Ok((object, unknown))
 }
 
 /// Rejects duplicate and unknown fields or warns about them, depending on `fieldValidation`. Order: duplicates, then
 /// unknown fields of the operations of a JSON patch, then unknown fields.
-fn check_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
+fn check_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(), BodyError> {
     let mut messages = duplicate_fields(info, sent);
     if media_type(info) == "application/json-patch+json" {
         messages.extend(patch::json::unknown_and_duplicate_fields(&info.body));
     }
     messages.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
-    report_fields(info, messages).map_err(Misfit::Content)
+    report_fields(info, messages).map_err(BodyError::Content)
 }
 
 /// Rejects duplicate and unknown fields, or warns about them, by the parameter `fieldValidation`: `Strict` rejects,
@@ -191,7 +191,7 @@ pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Resu
     if info.subresource == Subresource::Eviction && object["apiVersion"] == "policy/v1beta1" {
         object["apiVersion"] = api_version.into();
     }
-    fit_type(info, &mut object, kind, api_version, json_body(info)).map_err(|misfit| misfit.into_body_error(kind))?;
+    fit_type(info, &mut object, kind, api_version, json_body(info)).map_err(|error| error.into_body_error(kind))?;
     Ok(object)
 }
 
@@ -203,16 +203,16 @@ pub(crate) fn fit_type(
     kind: &str,
     api_version: &str,
     sent: &[u8],
-) -> Result<(), Misfit> {
+) -> Result<(), BodyError> {
     if object.is_null() {
         *object = json!({});
     }
-    identity::identify_as(object, kind, api_version).map_err(Misfit::Identity)?;
+    identity::identify_as(object, kind, api_version).map_err(BodyError::Identity)?;
     if media_type(info) == "application/yaml" {
         go::whole_numbers(object);
     }
     let unknown = match Schema::built_in(api_version, kind) {
-        Some(schema) => decode::decode_typed(schema, object, None, Integers::InRange).map_err(Misfit::Content)?,
+        Some(schema) => decode::decode_typed(schema, object, None, Integers::InRange).map_err(BodyError::Content)?,
         None => Vec::new(),
     };
     if !object["metadata"].is_object() {

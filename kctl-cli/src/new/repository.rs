@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repository_beside_the_project_is_not_above() {
+    fn repository_in_a_sibling_folder_does_not_count() {
         let folder = std::env::temp_dir().join(format!("kctl-repository-{}", std::process::id()));
         std::fs::create_dir_all(folder.join("web/.git")).unwrap();
         for (path, expected) in

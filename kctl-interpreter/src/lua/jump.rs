@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn other_jumps_stay_syntax_errors() {
+    fn other_jumps_remain_syntax_errors() {
         for body in [
             "::top:: if x then goto top end",
             "for i = 1, 2 do for j = 1, 2 do goto outer end ::outer:: end",
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn source_beyond_the_bounds_stays_as_it_is() {
+    fn source_beyond_the_bounds_is_not_rewritten() {
         let jump = "for i = 1, 2 do goto c add(i) ::c:: end ";
         assert_ne!(rewrite(&jump.repeat(900)), jump.repeat(900));
         assert_eq!(rewrite(&jump.repeat(1001)), jump.repeat(1001));

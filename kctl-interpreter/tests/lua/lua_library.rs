@@ -104,8 +104,8 @@ fn many_concatenations_in_a_row_still_run() {
     }
 }
 
-/// Compares with gopher-lua 1.1.2 and gopher-json, whose result is decoded from JSON again as in Karmada. Numbers stay
-/// doubles and are formatted as in Go.
+/// Compares with gopher-lua 1.1.2 and gopher-json, whose result is decoded from JSON again as in Karmada. Numbers are
+/// doubles, formatted as in Go.
 #[test]
 fn number_formatting_matches_gopher_lua() {
     check(&[

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kctl_interpreter::lua::{ErrorClass, Limits, Pool, Script, ScriptInputs};
 use serde_json::{Value, json};
 
-/// Returns limits that count steps instead of time. Ordinary tests stay far below them, and hostile scripts hit them
+/// Returns limits that count steps instead of time. Ordinary tests are far below them, and hostile scripts hit them
 /// soon.
 fn limits() -> Limits {
     Limits::default().time(Duration::from_secs(60)).steps(3_000_000).memory_bytes(8 << 20)

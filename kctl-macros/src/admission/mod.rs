@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn function_becomes_a_webhook_and_stays_callable() {
+    fn function_becomes_a_webhook_and_remains_callable() {
         let item = quote!(
             fn rules(w: &Workload) -> Result<()> {
                 body()

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn verb_beside_a_kind_gets_its_place() {
+    fn verb_outside_of_parentheses_is_explained() {
         check(quote!(owns = Pod, create), &reconcile(), "parentheses of a kind: `owns = Kind(create)`");
         check(quote!(watch = Pod), &reconcile(), "did you mean `watches`?");
     }

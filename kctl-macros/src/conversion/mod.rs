@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn function_becomes_a_conversion_and_stays_callable() {
+    fn function_becomes_a_conversion_and_remains_callable() {
         let item = quote!(
             fn up(old: v1alpha1::Web) -> Result<v1::Web> {
                 body()

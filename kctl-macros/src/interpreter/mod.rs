@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn function_becomes_an_interpreter_and_stays_callable() {
+    fn function_becomes_an_interpreter_and_remains_callable() {
         let item = quote!(
             fn replicas(w: &Workload) -> Result<Replicas> {
                 body()

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_come_back_as_they_were() {
+    fn compressed_strings_are_restored_unchanged() {
         let deduplicator = Deduplicator::default();
         let texts: Vec<_> = (0..500).map(|n| text(n % 5, n)).chain(["é".repeat(9000), "x".repeat(100_000)]).collect();
         let compressed: Vec<_> = texts.iter().map(|text| deduplicator.compress(text, None).unwrap()).collect();

@@ -47,7 +47,8 @@ impl Labels {
         map.unwrap_or_default()
     }
 
-    /// Returns the value of one label.
+    /// Returns the value of one label, or `None` if the object does not have it. It parses all labels: for several
+    /// of them call [`to_map`](Self::to_map) once.
     pub fn get(&self, name: &str) -> Option<String> {
         self.to_map().remove(name)
     }

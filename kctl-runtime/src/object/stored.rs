@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn overhead_of_an_object_stays_within_its_figures() {
+    fn overhead_of_an_object_is_within_its_figures() {
         assert_eq!(size_of::<Stored>(), 184);
     }
 

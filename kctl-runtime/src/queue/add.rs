@@ -93,7 +93,7 @@ impl<K> Add<K> {
         Self { tags, ..self }
     }
 
-    /// Sets the cause.
+    /// Sets the cause, which decides when the key is ready and if its failures are kept, counted or reset.
     pub fn cause(self, cause: Cause) -> Self {
         Self { cause, ..self }
     }

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_is_recorded_beside_others() {
+    fn recording_one_object_keeps_the_others() {
         let (applied, pods) = (Applied::default(), WatchConfig::of::<Pod>());
         let (here, edge) = (pods.clone(), pods.on("edge"));
         let last = |config: &WatchConfig, uid: &str| applied.last(&key(0), 0, config, &uid.into());

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_stay_are_the_same_json() {
+    fn unchanged_conditions_are_the_same_json() {
         let mut before = known(&[("Ready", "True"), ("Theirs", "Unknown")]);
         before[0]["observedGeneration"] = 4.into();
         let after = conditions(before.clone()).with("Ready", true, "A", "").into_vec().unwrap();

@@ -334,7 +334,7 @@ impl<'a, C: ?Sized, K: Object, A> IntoIterator for &'a Owned<C, K, A> {
     }
 }
 
-/// The result of [`Owned::converge`].
+/// The changes that [`Owned::converge`] made, for events, logs and the status.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Converged<K> {

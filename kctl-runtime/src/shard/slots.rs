@@ -108,7 +108,7 @@ impl Slots {
         0..self.n
     }
 
-    /// Returns the slot of a key.
+    /// Returns the slot of a key, from 0 to [`count`](Self::count) − 1. It is the same in each process.
     pub fn slot_for(&self, key: &ObjectKey) -> u32 {
         let hash = match (&key.namespace, self.by) {
             (Some(namespace), ShardBy::Namespace) => hash_string(namespace),

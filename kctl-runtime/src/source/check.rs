@@ -61,7 +61,7 @@ mod tests {
     use crate::object::Kind;
 
     #[test]
-    fn listed_objects_stay_out_of_the_decode_cache() {
+    fn listed_objects_are_not_in_the_decode_cache() {
         let json = r#"{"metadata":{"name":"a"},"spec":{"containers":[]}}"#;
         let is_kept = |arrival| {
             let object = Stored::accept(&Kind::of::<Pod>(), json).unwrap();

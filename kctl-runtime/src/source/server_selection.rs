@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn watch_without_selector_goes_on_after_moves() {
+    async fn watch_without_selector_continues_after_moves() {
         let (source, share, server) = running(None).await;
         *server.rejects.lock() = Some(Rejects::invalid(|path| path.contains("shardSelector=")));
         let mut n_opened = Vec::new();

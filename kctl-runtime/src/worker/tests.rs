@@ -423,7 +423,7 @@ async fn exhausted_key_is_reported_and_waits_for_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleted_key_is_forgotten_whatever_its_predicate_drops() {
+async fn deleted_key_is_forgotten_despite_dropping_predicate() {
     let (env, reports) = (env(Test::spec()), Arc::<Mutex<Vec<Report>>>::default());
     let (store, seen) = (env.primary.store().clone(), reports.clone());
     let observer: Observer = Arc::new(move |report| seen.lock().push(report.clone()));

@@ -88,7 +88,7 @@ async fn check_delete<K: Readable>(response: &Value, stays: bool) {
 }
 
 #[tokio::test]
-async fn deleted_object_stays_while_something_holds_it() {
+async fn deleted_object_remains_until_grace_and_finalizers_end() {
     let containers = || json!({ "containers": [] });
     check_delete::<Pod>(&json!({ "kind": "Status", "metadata": {}, "status": "Success" }), false).await;
     check_delete::<Pod>(&terminating(&json!({ "deletionGracePeriodSeconds": 0 }), &containers()), false).await;

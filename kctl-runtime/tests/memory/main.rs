@@ -28,9 +28,9 @@ const POD_BYTES_MAX: usize = 650;
 const SINGLE_POD_BYTES_MAX: usize = 1_100;
 /// Maximum net bytes of one cached `ConfigMap` with 2 KB of data.
 const CONFIG_MAP_BYTES_MAX: usize = 830;
-/// Maximum net bytes of one cached Pod of which five fields are kept.
+/// Maximum net bytes of one cached Pod with five kept fields.
 const VIEW_BYTES_MAX: usize = 440;
-/// Maximum net bytes of one cached Pod of which only the metadata is kept.
+/// Maximum net bytes of one cached Pod with its metadata alone.
 const METADATA_BYTES_MAX: usize = 430;
 /// Maximum bytes of an informer without objects, including the part of the client that its watch needs. State for
 /// optional kinds and unreadable objects takes a tenth of it.
@@ -110,7 +110,7 @@ fn bytes_of_each<K: Readable>(n_objects: usize, make: fn(usize) -> String, field
     each
 }
 
-/// Decodes many objects, and returns how many bytes of decoded values stay in memory.
+/// Decodes many objects, and returns how many bytes of decoded values remain in memory.
 fn bytes_of_decoded<K: Readable>(make: fn(usize) -> String) -> usize {
     let accept = |n| Arc::new(Stored::accept(&Kind::of::<K>(), &make(n)).unwrap());
     let objects: Vec<Arc<Stored>> = (0..OBJECTS).map(accept).collect();
@@ -140,7 +140,7 @@ fn bytes_of_an_idle_informer() -> usize {
 
 /// A single test, because the allocations of tests that run concurrently would be counted as well.
 #[test]
-fn memory_stays_within_its_bounds() {
+fn memory_is_within_its_bounds() {
     let whole = FieldMask::whole();
     let decoded = bytes_of_decoded::<Pod>(server::pod);
     assert!((DECODED_BYTES_MAX / 2..DECODED_BYTES_MAX).contains(&decoded), "{decoded} bytes of decoded Pods");

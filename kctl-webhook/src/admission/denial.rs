@@ -155,13 +155,30 @@ pub struct Invalid {
 const CAUSES_LEN_MAX: usize = 100;
 
 impl Invalid {
-    /// Adds an invalid value.
+    /// Adds a field whose value is invalid. The message shows the value as JSON, as `field.Invalid` does.
+    ///
+    /// ```
+    /// use kctl_webhook::admission::Invalid;
+    ///
+    /// let mut invalid = Invalid::default();
+    /// invalid.field("spec.replicas", -1, "must not be negative");
+    /// let denied = invalid.finish().unwrap_err();
+    /// assert_eq!(denied.to_string(), "spec.replicas: Invalid value: -1: must not be negative");
+    /// ```
     pub fn field(&mut self, path: impl Into<String>, value: impl Serialize, why: impl fmt::Display) -> &mut Self {
         let value = serde_json::to_value(value).unwrap_or_default();
         self.add("FieldValueInvalid", path.into(), format!("Invalid value: {value}: {why}"))
     }
 
-    /// Adds a missing value.
+    /// Adds a field that is missing or empty and has to be set, as `field.Required` does.
+    ///
+    /// ```
+    /// use kctl_webhook::admission::Invalid;
+    ///
+    /// let mut invalid = Invalid::default();
+    /// invalid.required("spec.image", "there is nothing to run");
+    /// assert_eq!(invalid.finish().unwrap_err().to_string(), "spec.image: Required value: there is nothing to run");
+    /// ```
     pub fn required(&mut self, path: impl Into<String>, why: impl fmt::Display) -> &mut Self {
         self.add("FieldValueRequired", path.into(), format!("Required value: {why}"))
     }
@@ -186,7 +203,7 @@ impl Invalid {
         self
     }
 
-    /// Ends the check.
+    /// Accepts the object if no field was added, and rejects it with all of them otherwise.
     ///
     /// # Errors
     /// Some field is invalid. In a function that returns kctl's `Result`, write

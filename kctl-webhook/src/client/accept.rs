@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn each_status_has_the_text_of_client_go() {
+    fn each_status_has_the_message_of_client_go() {
         let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not today"}"#;
         for (code, content, body, expected) in [
             (206, "", "x", None),

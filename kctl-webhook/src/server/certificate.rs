@@ -278,7 +278,7 @@ impl Identity {
                 Ok(false) => {}
                 Err(error) => {
                     let error = error_chain(&error);
-                    tracing::error!(error, "failed to load the webhook's certificate; the previous one stays in use");
+                    tracing::error!(error, "failed to load the webhook's certificate; the previous one is still used");
                 }
             }
             files.log_problems(&self.current, Timestamp::now());

@@ -302,7 +302,7 @@ async fn crash_looping_pods_are_not_pending() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_lost_node_are_deleted_but_stay() {
+async fn pods_of_lost_node_are_terminating_but_remain() {
     let world = KubeletWorld::new();
     world.create("a", json!({})).await;
     after(2).await;

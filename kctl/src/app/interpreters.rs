@@ -42,7 +42,7 @@ impl App {
     /// use std::sync::Arc;
     /// use kctl::{karmada::{chain::Chain, operation::{InterpretHealth, Object}, registry::Registry}, prelude::*};
     ///
-    /// /// Says of every Deployment whether it is healthy, by whatever rule the cluster has for it.
+    /// /// Reports if a Deployment is healthy, by the rule that the cluster has for Deployments.
     /// #[controller(of = Deployment)]
     /// struct Health { chain: Arc<Registry> }
     ///

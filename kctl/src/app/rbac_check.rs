@@ -44,7 +44,7 @@ pub(super) struct ExtraRole {
 type Naming = fn(&str, &str) -> String;
 
 /// The program and cluster of a check.
-pub(super) struct About {
+pub(super) struct CheckedProgram {
     pub(super) app: String,
     /// The declarations of its controllers, restricted to the namespaces of `--namespace`.
     pub(super) specs: Vec<ControllerSpec>,
@@ -55,9 +55,9 @@ pub(super) struct About {
 /// Logs what the program lacks of its declared permissions and of what it needs itself.
 ///
 /// If the cluster does not answer the reviews, nothing is logged above debug level.
-pub(super) async fn report(client: Client, about: About, extra: Vec<ExtraRole>) {
-    let cluster = about.cluster.as_str();
-    let mut needed = permissions(&about.specs, cluster);
+pub(super) async fn report(client: Client, program: CheckedProgram, extra: Vec<ExtraRole>) {
+    let cluster = program.cluster.as_str();
+    let mut needed = permissions(&program.specs, cluster);
     needed.extend(extra.iter().flat_map(|extra| extra.permissions.iter().cloned()));
     let review = async {
         let missing = missing(&client, &needed).await?;
@@ -70,7 +70,7 @@ pub(super) async fn report(client: Client, about: About, extra: Vec<ExtraRole>) 
             for line in describe(&missing, cluster) {
                 tracing::error!("{line}");
             }
-            tracing::error!("{}", repair(&about, &user, &extra));
+            tracing::error!("{}", repair(&program, &user, &extra));
         }
         Ok(Err(error)) => tracing::debug!(cluster, %error, "the cluster did not answer the permission review"),
         Err(_elapsed) => {
@@ -211,8 +211,8 @@ fn describe(missing: &[Permission], cluster: &str) -> Vec<String> {
 /// A service account gets roles under its own name. Another user keeps its name: the roles are printed
 /// under the name of the app, and bound by `kubectl create clusterrolebinding` or `rolebinding`. Where the
 /// program runs with other names than the generated roles allow, the flags of `run` follow.
-fn repair(about: &About, user: &str, extra: &[ExtraRole]) -> String {
-    let About { app, specs, cluster } = about;
+fn repair(checked: &CheckedProgram, user: &str, extra: &[ExtraRole]) -> String {
+    let CheckedProgram { app, specs, cluster } = checked;
     let app = app.as_str();
     let program = std::env::args().next().unwrap_or_else(|| app.into());
     let namespaces: BTreeSet<&String> = specs.iter().flat_map(|spec| &spec.namespaces).collect();
@@ -280,9 +280,9 @@ fn bind(role: &str, user: &str, scope: &PermissionScope) -> String {
 
 /// Returns the flags of `run` that make the program use the objects of the generated roles.
 fn run_with(extra: &[ExtraRole], namespace: &str, name: &str) -> String {
-    let other = |extra: &&ExtraRole| extra.run.iter().any(|(_, is, about)| *is != about(namespace, name));
+    let other = |extra: &&ExtraRole| extra.run.iter().any(|(_, is, naming)| *is != naming(namespace, name));
     let flags = extra.iter().filter(other).flat_map(|extra| &extra.run);
-    let flags: Vec<_> = flags.map(|(flag, _, about)| format!("{flag}={}", about(namespace, name))).collect();
+    let flags: Vec<_> = flags.map(|(flag, _, naming)| format!("{flag}={}", naming(namespace, name))).collect();
     if flags.is_empty() { String::new() } else { format!("; then run with {}", flags.join(" ")) }
 }
 
@@ -359,8 +359,8 @@ mod tests {
         }
     }
 
-    fn about(specs: &[ControllerSpec]) -> About {
-        About { app: "keeper".into(), specs: specs.to_vec(), cluster: String::new() }
+    fn program(specs: &[ControllerSpec]) -> CheckedProgram {
+        CheckedProgram { app: "keeper".into(), specs: specs.to_vec(), cluster: String::new() }
     }
 
     #[test]
@@ -370,12 +370,12 @@ mod tests {
         (there.cluster, there.declared_as, there.text) =
             ("edge".into(), kctl_runtime::spec::RelationKind::Watched, "watches = ConfigMap(on = \"edge\")".into());
         specs[0].relations.push(there);
-        let about = About { cluster: "edge".into(), ..about(&specs) };
-        let needed = permissions(&about.specs, "edge");
+        let program = CheckedProgram { cluster: "edge".into(), ..program(&specs) };
+        let needed = permissions(&program.specs, "edge");
         let expected = "on the cluster `edge`: may not list, watch configmaps in all namespaces, which `keeper: watches = \
                         ConfigMap(on = \"edge\")` needs";
         assert_eq!(describe(&needed, "edge"), [expected]);
-        let text = repair(&about, "system:serviceaccount:ops:bot", &[]);
+        let text = repair(&program, "system:serviceaccount:ops:bot", &[]);
         assert!(text.starts_with("help: an administrator of the cluster `edge` gives it there by: "), "{text}");
         assert!(
             text.ends_with("generate-rbac --name bot --namespace ops --cluster edge | kubectl apply -f -"),
@@ -427,7 +427,7 @@ mod tests {
             ),
         ];
         for (specs, user, expected) in cases {
-            let text = repair(&about(specs), user, &[]);
+            let text = repair(&program(specs), user, &[]);
             for part in expected {
                 assert!(text.contains(&part), "{text} has {part}");
             }
@@ -437,7 +437,7 @@ mod tests {
     #[test]
     fn binding_of_user_with_slash_has_valid_name() {
         let [_, local] = scopes();
-        let text = repair(&about(&local), "https://id.example.com#jane%2F", &[]);
+        let text = repair(&program(&local), "https://id.example.com#jane%2F", &[]);
         for part in [
             "clusterrolebinding 'keeper:https:--id.example.com#jane-2F' --clusterrole=keeper",
             "rolebinding 'keeper:https:--id.example.com#jane-2F' -n default --role=keeper",
@@ -505,10 +505,10 @@ mod tests {
             ),
         ];
         for (user, extra, expected) in cases {
-            let text = repair(&about(&everywhere), user, extra);
+            let text = repair(&program(&everywhere), user, extra);
             assert!(text.ends_with(expected), "{text} ends with {expected}");
         }
-        let text = repair(&about(&everywhere), "jane", &[certificate("ops", "keeper")]);
+        let text = repair(&program(&everywhere), "jane", &[certificate("ops", "keeper")]);
         assert!(text.contains("generate-rbac --namespace ops | kubectl"), "{text}");
     }
 
@@ -546,7 +546,7 @@ mod tests {
             (Some(Duration::from_secs(2)), Duration::from_secs(2)),
         ] {
             let begin = tokio::time::Instant::now();
-            report(slow(after), about(&everywhere), vec![certificate("ops", "keeper")]).await;
+            report(slow(after), program(&everywhere), vec![certificate("ops", "keeper")]).await;
             let took = begin.elapsed();
             assert!(took >= expected && took < expected + Duration::from_millis(10), "{after:?}: {took:?}");
         }

@@ -164,13 +164,16 @@ async fn start(
     let extra = options.lease_role(&app.name, &namespace)?.into_iter().chain(ring_role);
     #[cfg(feature = "webhook")]
     let extra = extra.chain(app.certificate_role(&webhook, &namespace)?);
-    let about =
-        |cluster: &str| rbac_check::About { app: app.name.clone(), specs: app.specs_in_use(), cluster: cluster.into() };
+    let checked_program = |cluster: &str| rbac_check::CheckedProgram {
+        app: app.name.clone(),
+        specs: app.specs_in_use(),
+        cluster: cluster.into(),
+    };
     let mut checks = JoinSet::new();
-    checks.spawn(rbac_check::report(client.clone(), about(""), extra.collect()));
+    checks.spawn(rbac_check::report(client.clone(), checked_program(""), extra.collect()));
     let clusters = clusters(&app, &outgoing, &requests).await?;
     for (name, client) in &clusters {
-        checks.spawn(rbac_check::report(client.clone(), about(name), Vec::new()));
+        checks.spawn(rbac_check::report(client.clone(), checked_program(name), Vec::new()));
     }
     wait_for_checks(checks).await;
     let manager = match ring {

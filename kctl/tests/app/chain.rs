@@ -251,7 +251,7 @@ macro_rules! version {
 version!(first, 7);
 version!(second, 8);
 
-/// Stands for an error of the configurable layer.
+/// Represents an error of the configurable layer.
 const BROKEN: i32 = -1;
 
 /// Calls the chain in a loop and records the answers, without consecutive duplicates.

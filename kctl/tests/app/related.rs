@@ -17,7 +17,7 @@ pub(crate) struct ZoneSpec {
     pub name: String,
 }
 
-/// Another one.
+/// A cluster-scoped kind of that program.
 #[resource(group = "other.example.com", version = "v1", kind = "Region")]
 pub(crate) struct RegionSpec {
     /// Its name.

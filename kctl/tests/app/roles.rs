@@ -321,7 +321,7 @@ fn user_roles_include_kinds_without_controllers_once() {
 }
 
 #[test]
-fn wildcard_is_listed_once_beside_framework_permissions() {
+fn wildcard_is_listed_once_with_framework_permissions() {
     let all = permissions(&[spec::<superuser>()], "");
     let wildcards: Vec<_> = all.iter().filter(|permission| permission.to_string() == "* *.*").collect();
     assert_eq!(wildcards.len(), 1, "{all:?}");

@@ -1,6 +1,6 @@
-//! The trait implementations in the record: those of public types, and those of public traits for types of other crates.
+//! The trait implementations in the record: of public types, and of public traits for types of other crates.
 //!
-//! Derived traits stand in the line of their type. Implementations that a macro writes are not seen.
+//! Derived traits are in the line of their type. Implementations that a macro writes are not seen.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 

@@ -15,7 +15,8 @@ use serde_json::json;
 use super::{RingWorld, config, sharder::DRAIN_LABEL};
 use crate::{lease_candidates::advance_seconds, replicas::Replica};
 
-/// Writes one primary, and fails the first time. Meanwhile the sharder requests the return of the object, and the watch is late.
+/// Writes one primary, and fails the first time. Before the retry, the sharder requests the return of the object, and
+/// the watch is late.
 #[controller(of = ConfigMap, name = "failing", primary(patch))]
 struct Failing {
     sharder: Client,

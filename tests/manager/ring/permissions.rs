@@ -67,8 +67,8 @@ async fn create<K: Clone + Debug + DeserializeOwned + Serialize>(api: Api<K>, ob
     api.create(&PostParams::default(), &kctl::from_json(object.clone()).unwrap()).await.unwrap();
 }
 
-/// Runs two shards one after the other with these roles and those of their controllers. Returns the requests that were
-/// rejected.
+/// Runs two shards one after the other with these roles and the roles of their controllers. Returns the requests that
+/// were rejected.
 async fn rejected_under(manifests: &[Manifest]) -> Vec<String> {
     let server = ApiServer::new();
     let sharder = Sharder::start(&server).await;

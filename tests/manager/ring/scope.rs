@@ -1,4 +1,4 @@
-//! Reads of a shard stay within its objects, and primaries of a ring are namespaced.
+//! Reads of a shard are limited to its objects, and primaries of a ring are namespaced.
 
 use std::collections::BTreeMap;
 

@@ -63,7 +63,7 @@ pub(super) fn highest_weight_shard(key: &str, available: &[String]) -> Option<St
     available.iter().max_by_key(|shard| weight(shard)).cloned()
 }
 
-/// Returns the key of an object: its own, or that of its controller. `None` if the object is not assigned.
+/// Returns the key of an object: its own, or its controller's. `None` if the object is not assigned.
 fn hash_key(resource: &str, object: &Json) -> Option<String> {
     let meta = &object["metadata"];
     let (kind, name) = if resource == "configmaps" {

@@ -155,7 +155,7 @@ async fn write_under_a_lost_slot_counts_as_conflict() {
     let a = a.await;
     let _b = world.start("b").await;
     advance_seconds(3).await;
-    // The Lease with the settings expires before those of the slots.
+    // The Lease with the settings expires before the Leases of the slots.
     a.faults.add(Fault::Break, |request: &RequestSummary| request.path.ends_with("/leases/podset"));
     for state in 1..20 {
         world.change(state).await;

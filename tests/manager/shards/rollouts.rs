@@ -1,4 +1,4 @@
-//! Rolling updates: the slots that move, and the reconciles meanwhile.
+//! Rolling updates: the slots that move, and the reconciles during the moves.
 
 use kctl::{manager::Manager, prelude::*};
 use kctl_runtime::manager::shards::ShardView;
@@ -45,7 +45,7 @@ struct Rollout {
     world: ShardWorld,
     /// Running replicas, the oldest first.
     running: Vec<Replica>,
-    /// The slots as each process sees them, including those of processes that have stopped.
+    /// The slots as each process sees them, including processes that have stopped.
     views: Vec<ShardView>,
     /// Number of slots that all processes together have gained, after each start and each stop.
     gained: Vec<u64>,

@@ -16,7 +16,7 @@ thread_local! {
     static OUTSIDE: RefCell<HashMap<TypeId, Box<dyn Any>>> = RefCell::default();
 }
 
-/// An external system that is created anew for every run.
+/// An external system that is created again for every run.
 pub(crate) struct External<T>(PhantomData<fn() -> T>);
 
 impl<T> Clone for External<T> {

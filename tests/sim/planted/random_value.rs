@@ -1,4 +1,4 @@
-//! A random value: each run writes another one into a Secret, so no run equals another although all of them send the
+//! A random value: each run writes another value into a Secret, so no run equals another although all of them send the
 //! same requests.
 
 use std::hash::{BuildHasher, RandomState};

@@ -17,7 +17,7 @@ use crate::{
     site::{Site, ask, reached, reached_with, secret},
 };
 
-/// Duration of a reconcile, long enough for a slot to move meanwhile.
+/// Duration of a reconcile, long enough for a slot to move during it.
 const TAKES: Duration = Duration::from_secs(2);
 
 /// Sets the reached version of a site after a delay.
@@ -57,7 +57,7 @@ pub(crate) fn twin() -> Scenario {
     with_leader_election().sharded()
 }
 
-/// Three replicas of the same program, of which one leads.
+/// Three replicas of the same program: one of them leads.
 pub(crate) fn with_leader_election() -> Scenario {
     Scenario::new(|| App::new("planted").controller::<slow>())
         .objects(SITES)

@@ -19,7 +19,7 @@ use crate::{
 /// Maximum number of concurrent create requests for sets.
 const CREATES_MAX: usize = 16;
 
-/// The namespaces of the sets, each of which has as many sets as the others, or one more.
+/// The namespaces of the sets, each with as many sets as the others, or one more.
 #[derive(Clone)]
 pub(super) struct Namespaces {
     client: Client,

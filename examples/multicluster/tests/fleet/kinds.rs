@@ -173,7 +173,7 @@ async fn built_in_kinds_are_divided_and_aggregated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_of_the_program_itself_stay() {
+async fn kinds_of_the_program_itself_are_kept() {
     let fleet = Fleet::with_web().await;
     fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: all }\nspec: { resourceSelectors: [{ apiVersion: fleet.example.com/v1alpha1, kind: Work }] }").await;
     fleet

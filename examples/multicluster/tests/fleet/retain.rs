@@ -63,7 +63,7 @@ async fn service_addresses_and_pod_nodes_survive_template_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn foreign_fields_stay_and_changed_fields_are_reverted() {
+async fn foreign_fields_are_kept_and_changed_fields_reverted() {
     let fleet = Fleet::with_web().await;
     let there = fleet.on_member::<ConfigMap>(0);
     let drift =

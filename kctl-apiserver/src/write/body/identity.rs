@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::Misfit;
+use super::BodyError;
 use crate::{
     decode,
     registry::Resource,
@@ -38,7 +38,7 @@ impl DeclaredType {
 
 /// Checks the type of an object. A built-in object gets the type of the path. A custom one keeps its type until it is
 /// validated. A `null` body of a built-in kind is an empty object.
-pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Misfit> {
+pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), BodyError> {
     let resource = &info.resource;
     if object.is_null() && resource.custom.is_none() {
         *object = json!({});
@@ -47,9 +47,9 @@ pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Mis
         return require_type_meta(info, object);
     }
     if info.verb == Verb::Patch {
-        decode::check_type_meta(object).map_err(Misfit::Content)?;
+        decode::check_type_meta(object).map_err(BodyError::Content)?;
     }
-    identify_as(object, resource.kind_name(), &resource.api_version()).map_err(Misfit::Identity)
+    identify_as(object, resource.kind_name(), &resource.api_version()).map_err(BodyError::Identity)
 }
 
 /// Checks that an object has no other type than this built-in one, and sets it.
@@ -95,20 +95,20 @@ pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
 /// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme` of
 /// `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`). A patch can remove `apiVersion`, which is 500
 /// upstream.
-fn require_type_meta(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
-    decode::check_type_meta(object).map_err(Misfit::Content)?;
+fn require_type_meta(info: &RequestInfo, object: &Value) -> Result<(), BodyError> {
+    decode::check_type_meta(object).map_err(BodyError::Content)?;
     let api_version = &object["apiVersion"];
     if api_version.as_str().is_some_and(|version| version.matches('/').count() > 1) {
-        return Err(Misfit::Content(format!("apiVersion: must be group/version, found {api_version}")));
+        return Err(BodyError::Content(format!("apiVersion: must be group/version, found {api_version}")));
     }
     if object["kind"].as_str().unwrap_or_default().is_empty() {
-        return Err(Misfit::Content("kind: Required value".into()));
+        return Err(BodyError::Content("kind: Required value".into()));
     }
     if api_version.is_null() && object.get("apiVersion").is_some() {
-        return Err(Misfit::Content("apiVersion: must be a string, found null".into()));
+        return Err(BodyError::Content("apiVersion: must be a string, found null".into()));
     }
     if info.verb == Verb::Patch && api_version.as_str().is_none_or(str::is_empty) {
-        return Err(Misfit::Identity(StatusError::internal("apiVersion: Required value")));
+        return Err(BodyError::Identity(StatusError::internal("apiVersion: Required value")));
     }
     Ok(())
 }

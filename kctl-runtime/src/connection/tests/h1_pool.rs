@@ -8,30 +8,30 @@ use kube::Config;
 use super::*;
 
 /// The bytes that a server sends, in pieces with pauses. If `closes` is set, it closes the connection afterwards.
-struct Says {
+struct SentBytes {
     pieces: &'static [&'static str],
     closes: bool,
 }
 
 /// Starts a server without TLS. Returns a client and the number of connections so far.
-async fn server(says: Says) -> (Client, Arc<AtomicUsize>) {
+async fn server(sent: SentBytes) -> (Client, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
     let n_connections = Arc::new(AtomicUsize::new(0));
     let counted = n_connections.clone();
-    let says = Arc::new(says);
+    let sent = Arc::new(sent);
     tokio::spawn(async move {
         while let Ok((mut stream, _peer)) = listener.accept().await {
             counted.fetch_add(1, Ordering::Relaxed);
-            let says = says.clone();
+            let sent = sent.clone();
             tokio::spawn(async move {
                 let mut head = vec![0; 4096];
                 while stream.read(&mut head).await.is_ok_and(|n| n > 0) {
-                    for piece in says.pieces {
+                    for piece in sent.pieces {
                         stream.write_all(piece.as_bytes()).await.unwrap();
                         tokio::time::sleep(Duration::from_millis(5)).await;
                     }
-                    if says.closes {
+                    if sent.closes {
                         return;
                     }
                 }
@@ -58,7 +58,7 @@ async fn answers_in_pieces_come_whole_over_one_connection() {
         &["HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nabcdef"],
     ];
     for pieces in cases {
-        let (by, n_connections) = server(Says { pieces, closes: false }).await;
+        let (by, n_connections) = server(SentBytes { pieces, closes: false }).await;
         for _ in 0..3 {
             assert_eq!(text(get_response(&by).await).await.unwrap(), "abcdef", "{pieces:?}");
         }
@@ -69,7 +69,7 @@ async fn answers_in_pieces_come_whole_over_one_connection() {
 #[tokio::test]
 async fn truncated_response_discards_its_connection() {
     let pieces = &["HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n", "abc"];
-    let (by, n_connections) = server(Says { pieces, closes: true }).await;
+    let (by, n_connections) = server(SentBytes { pieces, closes: true }).await;
     for _ in 0..2 {
         assert!(text(get_response(&by).await).await.is_err());
     }
@@ -79,7 +79,7 @@ async fn truncated_response_discards_its_connection() {
 #[tokio::test]
 async fn connection_that_the_server_has_closed_is_replaced() {
     let pieces = &["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab"];
-    let (by, n_connections) = server(Says { pieces, closes: true }).await;
+    let (by, n_connections) = server(SentBytes { pieces, closes: true }).await;
     for n in 1..=3 {
         assert_eq!(text(get_response(&by).await).await.unwrap(), "ab");
         assert_eq!(n_connections.load(Ordering::Relaxed), n);
@@ -91,7 +91,7 @@ async fn connection_that_the_server_has_closed_is_replaced() {
 #[tokio::test]
 async fn unread_response_closes_its_connection() {
     let pieces = &["HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n", "ab", "cd", "ef"];
-    let (by, n_connections) = server(Says { pieces, closes: false }).await;
+    let (by, n_connections) = server(SentBytes { pieces, closes: false }).await;
     drop(get_response(&by).await);
     assert_eq!(text(get_response(&by).await).await.unwrap(), "abcdef");
     assert_eq!(n_connections.load(Ordering::Relaxed), 2);
@@ -100,7 +100,7 @@ async fn unread_response_closes_its_connection() {
 #[tokio::test]
 async fn concurrent_requests_pool_their_connections() {
     let pieces = &["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab"];
-    let (by, n_connections) = server(Says { pieces, closes: false }).await;
+    let (by, n_connections) = server(SentBytes { pieces, closes: false }).await;
     for n in [40, 30, 32, 40] {
         let texts = join_all((0..n).map(|_| async { text(get_response(&by).await).await })).await;
         assert!(texts.iter().all(|text| text.as_deref() == Ok("ab")), "{texts:?}");

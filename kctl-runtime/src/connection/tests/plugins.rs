@@ -23,11 +23,11 @@ impl Plugin {
         let folder = std::env::temp_dir().join(format!("kctl-plugin-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let plugin = Self { folder };
-        plugin.says(status);
+        plugin.set_output(status);
         plugin
     }
 
-    fn says(&self, status: &Value) {
+    fn set_output(&self, status: &Value) {
         let credential = json!({ "apiVersion": V1, "kind": "ExecCredential", "status": status });
         fs::write(self.folder.join("said"), credential.to_string()).unwrap();
     }
@@ -79,7 +79,7 @@ async fn rejected_token_runs_the_shared_plugin_again() {
     assert_eq!((status(&by).await, status(&another).await), (StatusCode::OK, StatusCode::OK));
     assert_eq!(plugin.n_starts(), 1, "two clients");
     server.accept("Bearer two");
-    plugin.says(&json!({"token": "two"}));
+    plugin.set_output(&json!({"token": "two"}));
     assert_eq!(status(&by).await, StatusCode::UNAUTHORIZED);
     assert_eq!((status(&another).await, status(&by).await), (StatusCode::OK, StatusCode::OK));
     assert_eq!(plugin.n_starts(), 2);
@@ -104,13 +104,13 @@ async fn expired_credential_is_renewed_before_use() {
         Plugin::new("ran-out", &json!({"token": "one", "expirationTimestamp": "2020-01-01T00:00:00Z"})),
     );
     let by = plugin.client(&server, Duration::ZERO);
-    plugin.says(&json!({"token": "two", "expirationTimestamp": "2020-01-01T00:00:00Z"}));
+    plugin.set_output(&json!({"token": "two", "expirationTimestamp": "2020-01-01T00:00:00Z"}));
     server.accept("Bearer two");
     assert_eq!(status(&by).await, StatusCode::OK);
-    plugin.says(&json!({}));
+    plugin.set_output(&json!({}));
     assert_eq!(status(&by).await, StatusCode::OK, "what it gave last");
     assert_eq!(plugin.n_starts(), 3);
-    plugin.says(&json!({"token": "three", "expirationTimestamp": "2999-01-01T00:00:00Z"}));
+    plugin.set_output(&json!({"token": "three", "expirationTimestamp": "2999-01-01T00:00:00Z"}));
     server.accept("Bearer three");
     assert_eq!((status(&by).await, status(&by).await), (StatusCode::OK, StatusCode::OK));
     assert_eq!(plugin.n_starts(), 4);
@@ -125,7 +125,7 @@ async fn new_certificate_uses_new_connections() {
     assert_eq!(status(&by).await, StatusCode::OK);
     let n_before = server.n_connections();
     server.accept("client-two");
-    plugin.says(&certificate("client-two"));
+    plugin.set_output(&certificate("client-two"));
     assert_eq!((status(&by).await, status(&by).await), (StatusCode::UNAUTHORIZED, StatusCode::OK));
     assert_eq!(server.n_connections(), n_before + 1);
     let _again = watch(&by).await;

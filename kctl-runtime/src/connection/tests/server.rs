@@ -120,7 +120,7 @@ impl TestServer {
 fn tls(protocols: &[&[u8]]) -> TlsAcceptor {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let config = ServerConfig::builder().with_client_cert_verifier(Arc::new(Anybody));
+    let config = ServerConfig::builder().with_client_cert_verifier(Arc::new(AnyClientCertificate));
     let mut config = config.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     TlsAcceptor::from(Arc::new(config))
@@ -134,9 +134,9 @@ struct Notes {
 
 /// A verifier that accepts every client certificate, and clients without one.
 #[derive(Debug)]
-struct Anybody;
+struct AnyClientCertificate;
 
-impl ClientCertVerifier for Anybody {
+impl ClientCertVerifier for AnyClientCertificate {
     fn client_auth_mandatory(&self) -> bool {
         false
     }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn panic_of_election_goes_on_in_caller() {
+    fn panic_of_election_resumes_in_caller() {
         let (elections, _updates, _running) = election_thread();
         runtime().block_on(async {
             let election = tokio::spawn(elector(elections, Arc::new(|| panic!("no clock"))).run(pending()));

@@ -129,7 +129,7 @@ fn sources(encoder: &mut DescriptorEncoder<'_>, caches: &[OpenCache]) -> fmt::Re
     )?;
     counts(
         encoder,
-        Metric::new("kctl_source_undecodable", "Objects that could not be decoded; their last good state stays"),
+        Metric::new("kctl_source_undecodable", "Objects that could not be decoded; their last good state is kept"),
         samples(caches, |source| source.health().undecodable),
     )?;
     encode_gauges(
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn long_labels_are_cut_and_stay_distinct() {
+    fn long_labels_are_cut_and_remain_distinct() {
         let text = |n: usize| "a".repeat(n);
         assert_eq!(shorten(text(LABEL_LEN_MAX)), text(LABEL_LEN_MAX));
         let (one, other) = (shorten(text(LABEL_LEN_MAX + 1)), shorten(text(5_000)));

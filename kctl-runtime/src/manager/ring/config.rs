@@ -130,7 +130,7 @@ impl RingConfig {
         &self.ring
     }
 
-    /// Returns the name of the shard.
+    /// Returns the name of the shard, which is also the name and the holder of its Lease.
     pub fn shard(&self) -> &str {
         &self.lease.identity
     }

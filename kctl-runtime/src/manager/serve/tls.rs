@@ -168,7 +168,7 @@ impl Tls {
                     tracing::info!(file = %certificate.display(), "metrics server certificate reloaded");
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "failed to reload the metrics server certificate; the last good one stays in use");
+                    tracing::warn!(%error, "failed to reload the metrics server certificate; the last good one is still used");
                 }
             }
         }

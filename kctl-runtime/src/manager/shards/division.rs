@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn requested_slot_that_stays_untaken_is_kept() {
+    fn requested_slot_that_is_not_taken_is_kept() {
         let start = Instant::now();
         let mut division = division(Some(0), &[0, 1], &[]);
         let own = preferred_by(0, &[0, 1]);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn replica_that_asks_for_none_takes_slots_last() {
+    fn replica_that_requests_no_slots_takes_them_last() {
         let (start, second) = (Instant::now(), Duration::from_secs(1));
         let mut division = division(Some(0), &[0, 1], &[]);
         division.divide(Seats { own: Some(0), live: vec![0, 1], ..Seats::default() });

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn released_lease_is_free_but_deleted_stays_held() {
+    fn released_lease_is_free_but_deleted_remains_held() {
         let (mut seen, start) = (ObservedLeases::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         seen.observe("released", held("a", "1"), start);

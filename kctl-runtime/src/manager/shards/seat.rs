@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_or_invalid_note_counts_as_none() {
+    fn missing_or_invalid_note_is_ignored() {
         let lease = |note: Value| json!({ "metadata": { "annotations": { LIVE_SEATS: note } } });
         let note = |live: &[u32], has_complete_caches| Some(SeatNote { live: live.to_vec(), has_complete_caches });
         assert_eq!(note_of(&lease("0,3".into())), note(&[0, 3], true));

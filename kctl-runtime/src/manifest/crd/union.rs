@@ -337,7 +337,10 @@ fn merge_sources(sources: &[Source]) -> Result<Merged, FieldConflict> {
     let schemas: Vec<Value> = sources.iter().map(|source| source.schema.clone()).collect();
     let is_tag_sibling = sources.iter().any(|source| source.variant.is_none());
     if is_tag_sibling && schemas.iter().any(|schema| *schema != schemas[0]) {
-        return Err(FieldConflict { is_tag_sibling: true, ..FieldConflict::new("it is also a field beside the enum") });
+        return Err(FieldConflict {
+            is_tag_sibling: true,
+            ..FieldConflict::new("it is also a field next to the enum")
+        });
     }
     merge(schemas)
 }

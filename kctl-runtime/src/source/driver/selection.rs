@@ -60,7 +60,7 @@ impl Source {
     /// Returns the error of a list that came too late: another list of the scope was applied, or there were too many
     /// deletes.
     pub(in crate::source) fn list_overtaken(&self) -> ApiError {
-        self.expired_error("the cache was listed meanwhile, or too many objects were deleted")
+        self.expired_error("the cache was listed in the meantime, or too many objects were deleted")
     }
 
     fn expired_error(&self, message: &str) -> ApiError {

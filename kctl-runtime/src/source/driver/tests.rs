@@ -33,7 +33,7 @@ fn source() -> Source {
 }
 
 #[tokio::test]
-async fn only_objects_of_events_stay_decoded() {
+async fn only_objects_of_events_remain_decoded() {
     let source = source();
     let _readers = source.view::<Pod>();
     let json = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"containers":[]}}}}"#);
@@ -238,7 +238,7 @@ fn sharded_source() -> (Source, Arc<OneSlot>) {
 }
 
 #[tokio::test]
-async fn list_during_slot_loss_keeps_none_of_them() {
+async fn list_during_slot_loss_keeps_no_lost_objects() {
     let (source, slot) = sharded_source();
     tokio::spawn(source.store().clone().write());
     let mut reflector = Reflector::default();

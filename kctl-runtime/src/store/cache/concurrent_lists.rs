@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn object_deleted_during_the_list_stays_away() {
+    fn object_deleted_during_the_list_does_not_return() {
         check(
             vec![
                 list(&[], "5"),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn object_assigned_elsewhere_during_list_stays_out() {
+    fn object_assigned_elsewhere_during_list_is_not_cached() {
         let unselected = |uid: &str, version: &str| Delta::Unselected(None, uid.into(), version.into());
         check(
             vec![

@@ -174,7 +174,7 @@ fn late_response_for_deleted_object_keeps_successor() {
 }
 
 #[test]
-fn predecessor_of_a_deleted_object_stays_gone() {
+fn predecessor_of_a_deleted_object_does_not_return() {
     let short = [Delta::Written(pod("x", "2", 8)), Delta::Gone(pod("x", "2", 8).key().clone(), "2".into())];
     let late = [Delta::Apply(pod("x", "1", 6)), Delta::Delete(pod("x", "1", 7)), Delta::Apply(pod("x", "2", 8))];
     check([list(&[], "5")].into_iter().chain(short).chain(late).collect(), "+x@8 -x@8");
@@ -330,7 +330,7 @@ fn scope_takes_writes_only_while_complete() {
 }
 
 #[test]
-fn restored_state_is_the_truth_whatever_was_known() {
+fn restored_state_replaces_whole_known_state() {
     let restore = |objects: &[Arc<Stored>], version: &str| Delta::Restore(None, objects.to_vec(), version.into());
     let begin = || list(&[pod("x", "1", 50), pod("y", "2", 60)], "70");
     let key = pod("y", "2", 60).key().clone();

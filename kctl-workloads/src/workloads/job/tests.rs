@@ -126,7 +126,7 @@ async fn job_fails_beyond_its_backoff_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleted_pod_fails_and_succeeded_pod_stays_counted() {
+async fn deleted_pod_fails_and_succeeded_pod_remains_counted() {
     let world = JobWorld::new();
     world.create(json!({ "completions": 2 }), "slow").await;
     tokio::time::sleep(Duration::from_secs(5)).await;

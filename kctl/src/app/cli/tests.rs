@@ -109,7 +109,7 @@ fn namespaces_are_given_as_to_kubectl() {
 }
 
 #[test]
-fn groups_with_commas_stay_whole() {
+fn groups_with_commas_are_not_split() {
     let line = "app run --namespace shop,bar --as jane --as-group CN=ops,OU=staff --as-group dev";
     let command = settings::with_environment(Cli::command());
     let cli = parse(command, line.split(' ').map(OsString::from).collect()).unwrap();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_of_the_kind_stay_a_map() {
+    fn annotations_of_the_kind_remain_a_map() {
         let crd = |annotations: Value| json!({ "metadata": { "annotations": annotations } });
         let mut own = crd(json!({ "KCTL-KEEP": "", "example.com/team": "storage" }));
         let expected = own.clone();

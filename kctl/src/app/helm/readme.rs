@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_people_stays_around_the_table() {
+    fn hand_edits_around_the_table_are_kept() {
         let text = readme(&chart(), None, &json!({})).unwrap();
         let edited = text.replace("# web\n", "# Our site\n") + "\n## Support\n";
         let next = readme(&chart(), Some(&edited), &json!({ "debug": true })).unwrap();

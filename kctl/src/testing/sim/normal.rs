@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_name_in_a_longer_word_stays() {
+    fn generated_name_in_a_longer_word_is_kept() {
         let of = |name: &str| state_of(&[("pods", "a1", "a", ""), ("configmaps", name, "", "a1 a11 qa1, a1-a1")]);
         let config = of("a1").remove(0);
         assert_eq!(config.name, "configmaps default/a*");

@@ -18,7 +18,7 @@ pub(super) const LEASE_NAMESPACE: &str = "default";
 pub(super) enum AppLease {
     Leader,
     Slot(u32),
-    /// Says that a process takes part in the distribution of slots.
+    /// Records that a process takes part in the distribution of slots.
     Seat,
 }
 

@@ -164,7 +164,7 @@ fn write_after_a_partition_needs_the_permit() {
 
 /// A replica that loses the Lease of the settings ends, so only the Lease of the slot may be lost.
 #[test]
-fn lost_slot_that_goes_on_is_found() {
+fn work_on_a_lost_slot_is_found() {
     let blue = Change { after: Duration::from_secs(40), color: "blue", ..RED };
     let twin = scenario(&["a"], &[RED, blue]);
     // The first change is done, and another replica owns the slot before the second one.
@@ -188,7 +188,7 @@ fn lost_slot_that_goes_on_is_found() {
 
 /// A third of the seeds have a Lease of a slot that lapses.
 #[test]
-fn seeds_find_a_lost_slot_that_goes_on() {
+fn seeds_find_work_on_a_lost_slot() {
     let blue = Change { after: Duration::from_secs(40), color: "blue", ..RED };
     let bug = scenario(&["a", "b", "c", "d"], &[RED, blue]).plant(Planted::LossIgnored);
     let servers = prepare(&bug).unwrap();

@@ -11,9 +11,9 @@ use super::{Snapshot, panics, progress::STUCK_AFTER};
 use crate::App;
 
 pub(super) type MakeApp = Arc<dyn Fn() -> App + Send + Sync>;
-type Doing = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
-type Do = Arc<dyn Fn(Client) -> Doing + Send + Sync>;
-type Holds = Arc<dyn Fn(&Snapshot) -> Result<(), String> + Send + Sync>;
+type StepFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+type StepAction = Arc<dyn Fn(Client) -> StepFuture + Send + Sync>;
+type SnapshotCheck = Arc<dyn Fn(&Snapshot) -> Result<(), String> + Send + Sync>;
 
 /// Default of [`Scenario::requests_per_change`].
 pub(super) const REQUESTS_PER_CHANGE: u64 = 30;
@@ -164,13 +164,13 @@ pub(super) struct Step {
     pub(super) name: String,
     /// Time since the previous step; `None` waits until the state has settled.
     pub(super) after: Option<Duration>,
-    pub(super) action: Do,
+    pub(super) action: StepAction,
 }
 
 #[derive(Clone)]
 pub(super) struct Invariant {
     pub(super) name: String,
-    pub(super) holds: Holds,
+    pub(super) holds: SnapshotCheck,
 }
 
 impl Default for Scenario {
@@ -333,7 +333,7 @@ impl Scenario {
         F: Fn(Client) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
-        let action: Do = Arc::new(move |client| Box::pin(action(client)));
+        let action: StepAction = Arc::new(move |client| Box::pin(action(client)));
         self.stages.push(Stage::Step(Step { name: name.into(), after, action }));
         self
     }

@@ -299,7 +299,7 @@ type RuledSpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="self != ''"
 	// +kubebuilder:validation:items:MaxLength=10
 	Hosts []string `json:"hosts"`
-	// The rule of the type stays beside that of the field.
+	// The rule of the type and of the field both apply.
 	// +kubebuilder:validation:XValidation:rule="self.low > 0"
 	// +nullable
 	// +optional

@@ -1,4 +1,4 @@
-//! Operations stand in parentheses; the words alone are one mistake.
+//! Operations are in parentheses; the words alone are one mistake.
 use kctl::prelude::*;
 
 #[admission(validate, create, update)]

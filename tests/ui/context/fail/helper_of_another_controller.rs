@@ -1,4 +1,4 @@
-//! A helper takes the `Context` of one controller and is called by another one.
+//! A helper takes the `Context` of one controller and is called by another controller.
 use kctl::prelude::*;
 
 #[controller(owns = Pod, name = "first")]

@@ -1,4 +1,4 @@
-//! A bound for one verb does not allow another one.
+//! A bound for one verb does not allow another verb.
 use kctl::prelude::*;
 
 async fn renew<C: Creates<Pod>>(cx: &Context<C>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The kinds with a status are those of kctl and of `#[resource]`.
+//! Only kctl and `#[resource]` declare that a kind has a status.
 use kctl::prelude::*;
 
 struct Mine;

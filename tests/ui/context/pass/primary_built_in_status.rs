@@ -1,4 +1,4 @@
-//! A declared status of a built-in kind is written like that of a custom resource.
+//! A declared status of a built-in kind is written as for a custom resource.
 use kctl::{k8s::api::apps::v1::DeploymentStatus, prelude::*};
 
 /// Writes a status.

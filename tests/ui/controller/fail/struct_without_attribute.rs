@@ -1,7 +1,7 @@
 //! `impl Reconcile` needs `#[controller]` on the struct.
 //!
 //! Three errors: rustc checks the supertrait of `Reconcile` at the `impl`, and once more in each signature that names its
-//! associated type, that of the trait and that of the `impl`.
+//! associated type, in the trait and in the `impl`.
 use kctl::prelude::*;
 
 struct Configs;

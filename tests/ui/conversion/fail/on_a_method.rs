@@ -1,4 +1,4 @@
-//! The attribute can't add a type beside a method.
+//! The attribute can't add a type next to a method.
 use kctl::prelude::*;
 
 struct Up;

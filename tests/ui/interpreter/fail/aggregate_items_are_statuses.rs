@@ -1,4 +1,4 @@
-//! An item of AggregateStatus has the status beside the name of its cluster.
+//! An item of AggregateStatus has the status and the name of its cluster.
 use kctl::{karmada::prelude::*, prelude::*};
 
 #[resource(group = "example.com", version = "v1", kind = "Website", namespaced, status = "Ready")]

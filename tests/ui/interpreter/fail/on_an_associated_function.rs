@@ -1,4 +1,4 @@
-//! The attribute can't add a type beside an associated function.
+//! The attribute can't add a type next to an associated function.
 use kctl::{karmada::prelude::*, prelude::*};
 
 struct Rules;

@@ -64,7 +64,7 @@ fn prune(fleet: &mut Fleet) {
     fleet.status = None;
 }
 
-/// The same operation on another kind, beside the first.
+/// The same operation on a second kind.
 #[interpreter(op = InterpretReplica)]
 fn jobs(_job: &Job) -> i32 {
     1

@@ -1,4 +1,4 @@
-//! Columns have the types of the API, not those of Rust.
+//! Columns have the types of the API, not Rust's.
 use kctl::prelude::*;
 
 #[resource(

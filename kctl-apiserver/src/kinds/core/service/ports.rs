@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_beyond_free_node_ports_get_none() {
+    fn ports_beyond_free_node_ports_remain_unset() {
         let ports: Vec<Value> = (1..=60_000).map(|port| json!({ "port": port })).collect();
         let mut service = json!({ "spec": { "type": "NodePort", "ports": ports } });
         allocate_missing_ports(&mut service, &BTreeSet::from([30_001]));

@@ -42,7 +42,7 @@ pub(super) fn explain(kind: &IssueKind, environment: &Environment) -> (String, S
             (format!("`?` before a value of type {}", name(found)), "leave out `?`, or write an optional value".into())
         }
         IssueKind::Mismatch { expected, found } => {
-            (format!("{} beside {}", name(found), name(expected)), "write values of one type, or `dyn(…)`".into())
+            (format!("{} next to {}", name(found), name(expected)), "write values of one type, or `dyn(…)`".into())
         }
         IssueKind::NoRange { operand } => {
             (format!("a value of type {} has no items", name(operand)), "go through a list or a map".into())
@@ -132,7 +132,7 @@ mod tests {
         check("quantity('1') == ip('a')", &format!("`==` does not go with Quantity and IP; {convert}"));
         check("quantity(1) == ip('a')", &format!("`quantity` does not go with int; {convert}"));
         check("self.name && true", "a value of type string where something is true or not; compare something");
-        check("[1, self.name] == []", "string beside int; write values of one type, or `dyn(…)`");
+        check("[1, self.name] == []", "string next to int; write values of one type, or `dyn(…)`");
         check("[?1] == []", "`?` before a value of type int; leave out `?`, or write an optional value");
         check("self.name.all(c, true)", "a value of type string has no items; go through a list or a map");
         let write = "write for example `^[a-z]+$`, `2030-01-01T00:00:00Z` or `1h30m`";
