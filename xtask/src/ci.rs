@@ -220,12 +220,13 @@ fn kill_processes(step: &str, others: &[u32]) -> bool {
     !found.is_empty()
 }
 
-/// Builds what several suites need, with the bound of a step, because these suites wait until it ends.
+/// Builds what several suites need, with a bound, because these suites wait until it ends. The bound is the longer one: the
+/// tests are compiled and run at the same time, with a higher priority.
 ///
 /// # Errors
 /// The Go modules of the server don't compile, or the builds took too long.
 pub(crate) fn prepare(gate: &mut Gate) -> Result {
-    run_bounded(TIME_MAX, || kill_processes("prepare", &[]), || real_server::prepare(gate))
+    run_bounded(LONG_TIME_MAX, || kill_processes("prepare", &[]), || real_server::prepare(gate))
 }
 
 /// The duration of a step.
