@@ -116,12 +116,14 @@ impl Step {
     }
 
     /// Returns the time after which the processes of the step are killed. Compilers and linters get more, because they take
-    /// only the CPU time that suites leave, and suites on a real server, because they may have to build it first.
+    /// only the CPU time that suites leave. So does `new-project`, which waits for their target folder. Suites on a real server
+    /// get more, because they may have to build it first.
     const fn time_max(self) -> Duration {
         match self {
             Self::Clippy
             | Self::Features
             | Self::Docs
+            | Self::NewProject
             | Self::Packages
             | Self::Image
             | Self::Conformance
@@ -442,6 +444,11 @@ mod tests {
         assert!([Step::Conformance, Step::Helm, Step::Roles].iter().all(|step| !in_order.contains(step)));
         assert!(plan.has_all_steps());
         assert!(!Plan { steps: vec![Step::Fmt], ..plan }.has_all_steps());
+    }
+
+    #[test]
+    fn step_that_waits_for_linters_has_their_bound() {
+        assert_eq!(Step::NewProject.time_max(), Step::Features.time_max());
     }
 
     #[test]
