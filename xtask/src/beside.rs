@@ -64,9 +64,14 @@ impl Beside {
         Ok(Self { process, output })
     }
 
-    /// Returns the id of the process.
-    pub(crate) fn id(&self) -> u32 {
-        self.process.id()
+    /// Returns `true` if the steps have ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(Some(_status)))
+    }
+
+    /// Returns the id of the process, or `None` if it has ended, because another process may have its id by now.
+    pub(crate) fn running_id(&mut self) -> Option<u32> {
+        (!self.has_ended()).then(|| self.process.id())
     }
 
     /// Prints that a step has failed if the process has ended with a failure. The output follows when all steps have ended.
@@ -79,10 +84,11 @@ impl Beside {
     /// Waits for the end of the steps, prints their output, and adds their results to the gate.
     ///
     /// # Errors
-    /// A step failed. The error has the one that the process has printed.
+    /// A step failed, and the error has the one that the process has printed. Or its output is lost, and with it the tests that
+    /// ran and the checks that were left out.
     pub(crate) fn finish(mut self, gate: &mut Gate) -> Result {
         let status = self.process.wait().map_err(|error| format!("failed to wait for the steps beside: {error}"));
-        let output = std::fs::read(&self.output).unwrap_or_default();
+        let output = std::fs::read(&self.output).map_err(|error| format!("{}: {error}", self.output.display()))?;
         let output = String::from_utf8_lossy(&output);
         eprintln!("\n=== beside the other steps:\n{output}");
         gate.read(&output);
@@ -117,6 +123,15 @@ impl Drop for Beside {
 mod tests {
     use super::*;
 
+    impl Beside {
+        /// Starts a shell script in place of steps.
+        pub(crate) fn of_script(name: &str, script: &str) -> Self {
+            let output = scratch("beside-test").unwrap().join(name);
+            let process = Run::new("sh").args(["-c", script]).start(&output).unwrap();
+            Self { process, output }
+        }
+    }
+
     #[test]
     fn failed_process_passes_on_its_last_error() {
         let output = "error: test failed\nstep seconds\nerror: docs: cargo doc failed\nclippy: cargo clippy failed\n";
@@ -126,13 +141,30 @@ mod tests {
 
     #[test]
     fn failure_and_results_reach_the_gate() {
-        let output = scratch("beside-test").unwrap().join("output");
-        let script =
-            "echo 'test a ... ok'; echo 'test result: ok. 1 passed; 0 failed'; echo 'error: clippy: lints' >&2; exit 1";
-        let process = Run::new("sh").args(["-c", script]).start(&output).unwrap();
+        let beside = Beside::of_script(
+            "failed",
+            "echo 'test a ... ok'; echo 'test result: ok. 1 passed; 0 failed'; echo 'error: clippy: lints' >&2; exit 1",
+        );
         let mut gate = Gate::new(Options::default());
-        let error = Beside { process, output }.finish(&mut gate).unwrap_err();
+        let error = beside.finish(&mut gate).unwrap_err();
         assert!(error.starts_with("clippy: lints\n"), "{error}");
         assert_eq!(gate.ledger.n_passed(), 1);
+    }
+
+    #[test]
+    fn success_with_lost_output_is_a_failure() {
+        let mut beside = Beside::of_script("lost", "exit 0");
+        beside.output.set_extension("removed");
+        assert!(beside.finish(&mut Gate::new(Options::default())).unwrap_err().contains("lost.removed: "));
+    }
+
+    #[test]
+    fn only_running_process_has_an_id() {
+        let mut beside = Beside::of_script("running", "exec sleep 600");
+        let id = beside.process.id();
+        assert_eq!(beside.running_id(), Some(id));
+        beside.process.kill().unwrap();
+        beside.process.wait().unwrap();
+        assert_eq!(beside.running_id(), None);
     }
 }

@@ -116,12 +116,14 @@ impl Step {
     }
 
     /// Returns the time after which the processes of the step are killed. Compilers and linters get more, because they take
-    /// only the CPU time that suites leave, and suites on a real server, because they may have to build it first.
+    /// only the CPU time that suites leave. So does `new-project`, which waits for their target folder. Suites on a real server
+    /// get more, because they may have to build it first.
     const fn time_max(self) -> Duration {
         match self {
             Self::Clippy
             | Self::Features
             | Self::Docs
+            | Self::NewProject
             | Self::Packages
             | Self::Image
             | Self::Conformance
@@ -182,18 +184,19 @@ const LONG_TIME_MAX: Duration = Duration::from_secs(45 * 60);
 /// Time between later attempts, because a step may start other processes after one was killed.
 const KILL_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// Runs a step. After `time_max`, calls `kill`, which ends the command that the step waits for.
+/// Runs a step. After `time_max`, calls `kill`, which ends the command that the step waits for. `kill` returns `false` if it
+/// found no process; then the step is not a failure.
 ///
 /// # Errors
-/// The errors of the step, and a step that took too long.
-fn run_bounded(time_max: Duration, kill: impl Fn() + Send, run: impl FnOnce() -> Result) -> Result {
+/// The errors of the step, and a step whose processes were killed.
+fn run_bounded(time_max: Duration, kill: impl Fn() -> bool + Send, run: impl FnOnce() -> Result) -> Result {
     let (ended, end) = channel::<()>();
     let (result, was_killed) = thread::scope(|scope| {
         let watchdog = scope.spawn(move || {
             let (mut wait, mut was_killed) = (time_max, false);
             while end.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                kill();
-                (wait, was_killed) = (KILL_INTERVAL, true);
+                was_killed |= kill();
+                wait = KILL_INTERVAL;
             }
             was_killed
         });
@@ -208,21 +211,24 @@ fn run_bounded(time_max: Duration, kill: impl Fn() + Send, run: impl FnOnce() ->
     Err(format!("killed after {} s{error}", time_max.as_secs()))
 }
 
-/// Kills the processes of a step, but not the processes in `others`, which belong to other steps.
+/// Kills the processes of a step, but not the processes in `others`, which belong to other steps. Returns `false` if it found
+/// none.
 ///
 /// Systems without `/proc` list no descendants, so a step has no bound there.
-fn kill_processes(step: &str, others: &[u32]) {
+fn kill_processes(step: &str, others: &[u32]) -> bool {
     let found = descendants::of(std::process::id(), others);
     eprintln!("{step} takes too long: its {} processes are killed", found.len());
     descendants::kill(&found);
+    !found.is_empty()
 }
 
-/// Builds what several suites need, with the bound of a step, because these suites wait until it ends.
+/// Builds what several suites need, with a bound, because these suites wait until it ends. The bound is the longer one: the
+/// tests are compiled and run at the same time, with a higher priority.
 ///
 /// # Errors
 /// The Go modules of the server don't compile, or the builds took too long.
 pub(crate) fn prepare(gate: &mut Gate) -> Result {
-    run_bounded(TIME_MAX, || kill_processes("prepare", &[]), || real_server::prepare(gate))
+    run_bounded(LONG_TIME_MAX, || kill_processes("prepare", &[]), || real_server::prepare(gate))
 }
 
 /// The duration of a step.
@@ -312,7 +318,7 @@ impl Plan {
 }
 
 /// Runs steps. A failed one does not end the run, so that one run reports all failures. Tests that do not compile end it, and
-/// the other processes are killed. Times are printed in any case.
+/// the processes that still run are killed. Times are printed in any case.
 ///
 /// # Errors
 /// Steps failed, a test ran in no step of a complete run, or something was left out with `--strict`.
@@ -375,7 +381,7 @@ impl Lanes {
     fn run(&mut self, times: &mut Times, step: Step, name: &'static str, run: impl FnOnce() -> Result) -> bool {
         // So that a user can see a failure before the end of the run.
         self.running.iter_mut().for_each(Beside::print_failure);
-        let others: Vec<u32> = self.running.iter().map(Beside::id).collect();
+        let others: Vec<u32> = self.running.iter_mut().filter_map(Beside::running_id).collect();
         let kill = || kill_processes(name, &others);
         let result = times.measure(name, || run_bounded(step.time_max(), kill, run));
         if let Err(error) = &result {
@@ -384,6 +390,11 @@ impl Lanes {
         let has_succeeded = result.is_ok();
         self.failures.extend(result.err());
         has_succeeded
+    }
+
+    /// Kills the processes that still run. The others remain, so that their failures are reported.
+    fn kill_running(&mut self) {
+        self.running.retain_mut(Beside::has_ended);
     }
 }
 
@@ -396,7 +407,7 @@ fn run_in_order(plan: &Plan, gate: &mut Gate, times: &mut Times, lanes: &mut Lan
     let (mut compilers, mut suites) = (Some(&plan.beside), Some(&plan.waiting));
     for step in plan.in_order() {
         if step == Step::Test && !lanes.run(times, step, "build", steps::build_tests) {
-            lanes.running.clear();
+            lanes.kill_running();
             return;
         }
         if step != Step::Fmt
@@ -436,6 +447,11 @@ mod tests {
     }
 
     #[test]
+    fn step_that_waits_for_linters_has_their_bound() {
+        assert_eq!(Step::NewProject.time_max(), Step::Features.time_max());
+    }
+
+    #[test]
     fn chain_of_an_unknown_step_is_rejected() {
         assert!(Chain::parse("conformance,nothing").is_err());
     }
@@ -454,12 +470,42 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
+    fn killed_lanes_do_not_hide_earlier_failures() {
+        let running = vec![Beside::of_script("hung", "exec sleep 600"), Beside::of_script("unformatted", "exit 1")];
+        let mut lanes = Lanes { options: Options::default(), running, failures: Vec::new() };
+        while !lanes.running[1].has_ended() {
+            thread::yield_now();
+        }
+        lanes.kill_running();
+        let failures = lanes.running.into_iter().map(|ended| ended.finish(&mut Gate::new(Options::default())));
+        let failures: Vec<String> = failures.filter_map(Result::err).collect();
+        assert!(matches!(&failures[..], [failure] if failure.contains("unformatted")), "{failures:?}");
+    }
+
+    /// As on systems that don't list processes.
+    #[test]
+    fn slow_step_succeeds_if_nothing_was_killed() {
+        let (called, calls) = channel();
+        let kill = move || {
+            called.send(()).unwrap();
+            false
+        };
+        let wait = || calls.recv().map_err(|error| error.to_string());
+        assert_eq!(run_bounded(Duration::from_millis(1), kill, wait), Ok(()));
+    }
+
+    #[cfg(unix)]
+    #[test]
     fn hung_command_of_a_step_is_killed() {
         let output = crate::process::scratch("bound").unwrap().join("output");
         let mut hung = crate::process::Run::new("sleep").arg("600").start(&output).unwrap();
         let id = hung.id();
         let wait = || Err(hung.wait().unwrap().to_string());
-        let error = run_bounded(Duration::from_millis(1), || descendants::kill(&[id]), wait).unwrap_err();
+        let kill = || {
+            descendants::kill(&[id]);
+            true
+        };
+        let error = run_bounded(Duration::from_millis(1), kill, wait).unwrap_err();
         assert!(error.starts_with("killed after 0 s: signal: 9"), "{error}");
         assert_eq!(run_bounded(TIME_MAX, || unreachable!(), || Ok(())), Ok(()));
     }

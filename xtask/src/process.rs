@@ -191,18 +191,33 @@ impl Run {
         // The command holds write ends of the pipe, and the output ends once all write ends are closed.
         drop(self);
         let lines = read_lines(reader);
-        loop {
-            match lines.recv_timeout(DRAIN_TIMEOUT) {
-                Ok(bytes) => {
-                    let mut out = std::io::stdout().lock();
-                    out.write_all(&bytes).and_then(|()| out.flush()).map_err(failed)?;
-                    read(String::from_utf8_lossy(&bytes).trim_end());
-                }
-                Err(RecvTimeoutError::Timeout) if child.try_wait().map_err(failed)?.is_none() => {}
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-            }
-        }
+        let print = |bytes: &[u8]| -> Result {
+            let mut out = std::io::stdout().lock();
+            out.write_all(bytes).and_then(|()| out.flush()).map_err(failed)?;
+            read(String::from_utf8_lossy(bytes).trim_end());
+            Ok(())
+        };
+        for_each_line(&lines, DRAIN_TIMEOUT, || Ok(child.try_wait().map_err(failed)?.is_some()), print)?;
         Ok(child.wait().map_err(failed)?.success())
+    }
+}
+
+/// Calls `read` with each line until the input ends, or until nothing has come for `timeout` since `has_ended` returned `true`.
+///
+/// The silence before that doesn't count: a command may print its result after a long silence, and end.
+fn for_each_line(
+    lines: &Receiver<Vec<u8>>,
+    timeout: Duration,
+    mut has_ended: impl FnMut() -> Result<bool>,
+    mut read: impl FnMut(&[u8]) -> Result,
+) -> Result {
+    let mut is_at_end = false;
+    loop {
+        match lines.recv_timeout(timeout) {
+            Ok(bytes) => read(&bytes)?,
+            Err(RecvTimeoutError::Timeout) if !is_at_end => is_at_end = has_ended()?,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
+        }
     }
 }
 
@@ -231,6 +246,23 @@ mod tests {
         let (succeeded, output) = Run::new("sh").args(["-c", "sleep 20 & echo started"]).output().unwrap();
         assert!(succeeded);
         assert_eq!(output, "started\n");
+    }
+
+    /// Otherwise a step would now and then lose the last line of its tests.
+    #[test]
+    fn line_at_end_of_silence_is_read() {
+        let (sender, lines) = channel();
+        let has_ended = || {
+            sender.send(b"late\n".to_vec()).unwrap();
+            Ok(true)
+        };
+        let mut found = Vec::new();
+        let read = |line: &[u8]| {
+            found.push(line.to_vec());
+            Ok(())
+        };
+        for_each_line(&lines, Duration::from_millis(1), has_ended, read).unwrap();
+        assert_eq!(found, [b"late\n"]);
     }
 
     #[test]

@@ -3,7 +3,10 @@
 //! Its behaviour is the reference for every claim about Kubernetes. It is built from Go modules, so no binary is
 //! downloaded.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, Subcommand};
 
@@ -205,11 +208,16 @@ impl Drop for Servers {
     }
 }
 
+/// Stops the server of a folder. Does nothing if it does not run.
+fn stop(folder: &Path) {
+    let _stopped = script("down", None).arg(folder).run_quietly();
+}
+
 /// Stops the servers of a process that was killed, and deletes their data. Does nothing if it left none.
 pub(crate) fn stop_servers_of(process: u32) {
     let Ok(folder) = scratch("servers").map(|servers| servers.join(process.to_string())) else { return };
     for server in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-        let _stopped = script("down", None).arg(server.path()).run_quietly();
+        stop(&server.path());
     }
     let _left = std::fs::remove_dir_all(&folder);
 }
@@ -293,7 +301,8 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
     clients_in_other_languages(gate, &clients)?;
     servers.down("clients");
     if cfg!(target_os = "linux") {
-        shards::short_chaos(version)?;
+        // The program stops its server, unless the step took too long and the program was killed.
+        shards::short_chaos(version).inspect_err(|_error| stop(&shards::server()))?;
     } else {
         gate.leave_out("this machine does not run Linux: replicas with shards are not killed and frozen", &[]);
     }
@@ -342,4 +351,21 @@ fn clients_in_other_languages(gate: &mut Gate, server: &[(&str, OsString)]) -> R
         .envs(&clients.variables)
         .envs(server)
         .tests(&mut gate.ledger, n_tests)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_of_a_killed_program_is_stopped() {
+        let folder = scratch("stopped-server").unwrap();
+        let mut server = Run::new("sleep").arg("600").start(&folder.join("etcd.log")).unwrap();
+        std::fs::write(folder.join("etcd.pid"), server.id().to_string()).unwrap();
+        // The script waits until the process is gone.
+        let end = std::thread::spawn(move || server.wait().unwrap());
+        stop(&folder);
+        assert!(!end.join().unwrap().success());
+        assert!(!folder.join("etcd.pid").exists());
+    }
 }

@@ -1,6 +1,8 @@
 //! Several active replicas: their cost compared with a single one, and a chaos run on a real kube-apiserver
 //! (`benches/shards`).
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::{
@@ -58,5 +60,15 @@ pub(crate) fn short_chaos(version: Option<&str>) -> Result {
 
 /// Adds the options for the server scripts and for the folder of its files.
 fn in_target(run: Run) -> Run {
-    run.arg("--envtest").arg(root().join("tests/envtest")).arg("--folder").arg(target().join("chaos"))
+    run.arg("--envtest").arg(root().join("tests/envtest")).arg("--folder").arg(folder())
+}
+
+/// Returns the folder of the chaos test.
+fn folder() -> PathBuf {
+    target().join("chaos")
+}
+
+/// Returns the folder in which the chaos test starts its server.
+pub(crate) fn server() -> PathBuf {
+    folder().join("server")
 }

@@ -21,8 +21,9 @@ pub(crate) fn fmt() -> Result {
     cargo("fmt").args(["--all", "--check"]).run()
 }
 
+/// Runs clippy over everything. After a failure, the crates that don't need the failed one are still linted.
 pub(crate) fn clippy() -> Result {
-    cargo("clippy").args(["--workspace", "--all-targets", "--", "-D", "warnings"]).run()
+    cargo("clippy").args(["--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"]).run()
 }
 
 /// Returns the features that the manifests enable for docs.rs, such as `kctl/otel`, separated by commas. The pages link to

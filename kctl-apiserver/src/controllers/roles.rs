@@ -22,7 +22,7 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 /// Returns the rules of the roles that an aggregation rule selects: by selector, then by name, each rule once. `None`
 /// for a role without an aggregation rule. A role never includes itself. Rules are compared as a whole, so overlapping
 /// ones are kept.
-fn aggregate_rules<'a>(role: &Value, roles: impl Iterator<Item = &'a Value> + Clone) -> Option<Vec<Value>> {
+fn aggregate_rules<'a>(role: &Value, roles: &(impl Iterator<Item = &'a Value> + Clone)) -> Option<Vec<Value>> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array()?;
     let (mut rules, mut seen) = (Vec::new(), HashSet::new());
     for selector in selectors {
@@ -50,7 +50,7 @@ pub(super) fn aggregate(store: &mut Store) {
     let now = store.clock.seconds();
     for index in 0..roles.len() {
         let role = roles[index].clone();
-        let Some(rules) = aggregate_rules(&role, roles.iter().map(AsRef::as_ref)) else { continue };
+        let Some(rules) = aggregate_rules(&role, &roles.iter().map(AsRef::as_ref)) else { continue };
         if role["rules"].as_array().map_or(rules.is_empty(), |current| *current == rules) {
             continue;
         }
@@ -116,9 +116,9 @@ mod tests {
         let names =
             |rules: Vec<Value>| -> Vec<Value> { rules.iter().map(|rule| rule["resources"][0].clone()).collect() };
         // Expects the rules that kube-controller-manager computes.
-        let rules = aggregate_rules(&whole, parts.iter()).map(names);
+        let rules = aggregate_rules(&whole, &parts.iter()).map(names);
         assert_eq!(rules, Some(vec!["pods".into(), "configmaps".into(), "ys".into()]));
-        assert_eq!(aggregate_rules(&parts[0], parts.iter()), None);
+        assert_eq!(aggregate_rules(&parts[0], &parts.iter()), None);
     }
 
     #[test]
