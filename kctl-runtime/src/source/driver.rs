@@ -96,8 +96,8 @@ pub struct Source {
     unreadable: Unreadables,
     /// Is `true` if the initial state is requested as a stream.
     streams: AtomicBool,
-    /// Seed of the jitter: 0, or the seed of this replica's election.
-    jitter_seed: AtomicU64,
+    /// Seed of the jitter: 0, or a hash of the seed of this replica's election.
+    jitter_seed: AtomicU32,
     /// Notified when a watch may have to be requested again. Each watch looks if it is one of those.
     pub(super) reopen: Notify,
     /// Number of calls of [`check_served`](Self::check_served), which each end all watches.
@@ -156,7 +156,7 @@ impl Source {
             condition: Condition::default(),
             unreadable: Unreadables::default(),
             streams: AtomicBool::new(false),
-            jitter_seed: AtomicU64::new(0),
+            jitter_seed: AtomicU32::new(0),
             reopen: Notify::new(),
             n_served_checks: AtomicU32::new(0),
             compared: OnceCell::new(),
@@ -181,13 +181,14 @@ impl Source {
         self.streams.store(true, Ordering::Relaxed);
     }
 
-    /// Makes the jitter differ from that of other processes. Call it before [`run`](Self::run).
+    /// Sets a seed, so that two processes have different jitter. Call it before [`run`](Self::run).
     pub(crate) fn seed_jitter(&self, seed: u64) {
-        self.jitter_seed.store(seed, Ordering::Relaxed);
+        let hash = u32::try_from((seed ^ (seed >> 32)) & u64::from(u32::MAX)).unwrap_or_default();
+        self.jitter_seed.store(hash, Ordering::Relaxed);
     }
 
     pub(crate) fn jitter_seed(&self) -> u64 {
-        self.jitter_seed.load(Ordering::Relaxed)
+        self.jitter_seed.load(Ordering::Relaxed).into()
     }
 
     /// Sets the options of `generate-rbac` that print the permissions for this source, for the log: ` --shards 24`.

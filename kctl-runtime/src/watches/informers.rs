@@ -204,7 +204,7 @@ impl Informers {
         self.open().iter().for_each(|(source, _)| source.stream_state());
     }
 
-    /// Makes the jitter of all informers differ from that of other replicas, also for open informers that have not begun.
+    /// Sets a seed for the jitter of all informers, also of open informers that have not begun. Replicas have different seeds.
     pub(crate) fn seed_jitter(&self, seed: u64) {
         self.jitter_seed.store(seed, Ordering::Relaxed);
         self.open().iter().for_each(|(source, _)| source.seed_jitter(seed));

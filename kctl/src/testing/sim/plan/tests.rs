@@ -381,7 +381,7 @@ fn lapse_report_includes_its_write_delay() {
 fn seeds_stop_replicas_while_the_state_changes() {
     let settled = Duration::from_secs(20);
     for (instances, expected) in [(1, false), (3, true)] {
-        let points = FaultPoints { instances, settled, ..FaultPoints::default() };
+        let points = FaultPoints { settled, instances, ..FaultPoints::default() };
         let (mut stopped, mut has_update) = (BTreeSet::new(), false);
         for fault in (0..400).flat_map(|seed| points.choose_faults(seed)) {
             let Fault::At { time, what: what @ (TimedFault::Stop { .. } | TimedFault::RollingUpdate) } = fault else {
