@@ -4,6 +4,9 @@
 //! crates, such as `syn`, so everything that depends on those would be compiled again. With this crate among its
 //! dependencies, the project reuses what the workspace has compiled. The step `packages` builds the quickstart without
 //! it, with the features of a user.
+//!
+//! It has no crate of kctl: Cargo identifies a path dependency by its path relative to the root of the workspace. Outside of
+//! the workspace the path is absolute, so Cargo compiles these crates again even with the same features.
 
 use std::collections::BTreeSet;
 
