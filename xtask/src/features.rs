@@ -24,7 +24,7 @@ pub(crate) const CRATES: [&str; 8] = [
 /// The libraries that the gate checks: `kctl`, and those that build in seconds.
 ///
 /// The features of `kctl` enable the features of `kctl-runtime`, `kctl-apiserver` and `kctl-interpreter`. Each of these
-/// alone would build most dependencies once more with fewer features.
+/// alone would compile the crates of kctl that it depends on once more.
 const GATE_CRATES: [&str; 4] = ["kctl", "kctl-apimachinery", "kctl-cel", "kctl-webhook"];
 
 /// The libraries with a feature for each Kubernetes version, whose unit tests run with its types.
@@ -99,11 +99,9 @@ fn sets(names: &[&str], of: Extent) -> Vec<String> {
     sets
 }
 
-/// Returns the smallest set of features: the oldest Kubernetes version, or no feature in a crate without versions.
-///
-/// The third-party crates that a set needs do not depend on the version, so one version of this set finds what they lack.
-fn smallest<'a>(names: &[&'a str]) -> &'a str {
-    versions(names).first().copied().unwrap_or_default()
+/// Returns the version of Kubernetes in a set of features.
+fn version_in(set: &str) -> Option<&str> {
+    set.split(',').find(|name| number(name).is_some())
 }
 
 fn manifest(krate: &str) -> Result<String> {
@@ -128,11 +126,11 @@ fn documented_features(manifest: &str) -> Vec<&str> {
 
 /// Checks each published crate with each of its features alone, and with all of them.
 ///
-/// With [`Extent::All`], clippy lints the crate and its dependencies for each set. In the gate, it lints only the crate (the
-/// step `clippy` lints the others), and only for the smallest set of the oldest Kubernetes version. The other sets are
-/// compiled by [`compile`], where a third-party crate keeps the features of the workspace. So the gate finds what a feature of
-/// kctl lacks. In these sets, `features --all`, which GitHub runs for each change, finds a missing feature of a third-party
-/// crate.
+/// With [`Extent::All`], clippy lints the crate and its dependencies for each set. In the gate, [`compile`] compiles the
+/// crate, while third-party crates keep the features of the workspace. So the gate finds what a feature of kctl lacks.
+///
+/// In the gate, the step `packages` finds a missing feature of a third-party crate in a user's program. For the other sets,
+/// `features --all` finds it, which GitHub runs for each change.
 ///
 /// # Errors
 /// A feature does not compile without another feature, or causes a warning, typically about an unused import.
@@ -140,35 +138,30 @@ pub(crate) fn check(of: Extent) -> Result {
     if of == Extent::All {
         return CRATES.iter().try_for_each(|krate| {
             let manifest = manifest(krate)?;
-            sets(&names(&manifest), of).iter().try_for_each(|set| clippy(krate, set, &[]))
+            sets(&names(&manifest), of).iter().try_for_each(|set| clippy(krate, set))
         });
     }
-    let third_party = third_party::write()?;
+    let dependencies = third_party::Dependencies::read()?;
     for krate in GATE_CRATES {
         let manifest = manifest(krate)?;
-        let names = names(&manifest);
-        for set in sets(&names, of) {
-            if set == smallest(&names) {
-                clippy(krate, &set, &["--no-deps"])?;
-            } else {
-                compile(krate, &set, &third_party)?;
-            }
+        for set in sets(&names(&manifest), of) {
+            compile(krate, &set, &dependencies.write(version_in(&set))?)?;
         }
     }
     Ok(())
 }
 
 /// Runs clippy on a crate with a set of features.
-fn clippy(krate: &str, set: &str, options: &[&str]) -> Result {
-    let clippy = cargo("clippy").args(["-p", krate, "--no-default-features", "--features", set]).args(options);
+fn clippy(krate: &str, set: &str) -> Result {
+    let clippy = cargo("clippy").args(["-p", krate, "--no-default-features", "--features", set]);
     clippy.args(["--", "-D", "warnings"]).run()
 }
 
 /// Returns the manifest of a project that depends on a crate with a set of features, and on the table of
-/// [`third_party::write`]. With the profiles of a new project, the step `new-project` reuses what is checked here.
+/// [`third_party::Dependencies::write`]. With the profiles of a new project, the step `new-project` reuses what is checked here.
 fn project(krate: &Path, name: &str, set: &str, third_party: &str) -> String {
-    let features: Vec<String> = set.split(',').map(|feature| format!("\"{feature}\"")).collect();
-    let features = features.join(", ");
+    let features = set.split(',').filter(|feature| !feature.is_empty());
+    let features = features.map(|feature| format!("\"{feature}\"")).collect::<Vec<_>>().join(", ");
     format!(
         "[package]\nname = \"features\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n\n\
          [dependencies]\n{name} = {{ path = '{}', default-features = false, features = [{features}] }}\n{third_party}{}",
@@ -253,15 +246,11 @@ mod tests {
     }
 
     #[test]
-    fn smallest_set_is_among_the_checked_ones() {
-        assert_eq!(smallest(&names(MANIFEST)), "v1_32");
-        assert_eq!(smallest(&names("[features]\ncheck = []\n")), "");
-        for krate in GATE_CRATES {
-            let manifest = manifest(krate).unwrap();
-            let names = names(&manifest);
-            let n_smallest = sets(&names, Extent::Gate).iter().filter(|set| *set == smallest(&names)).count();
-            assert_eq!(n_smallest, 1, "{krate}");
-        }
+    fn set_has_at_most_one_version() {
+        assert_eq!(version_in("v1_33"), Some("v1_33"));
+        assert_eq!(version_in("v1_37,dev,sim"), Some("v1_37"));
+        assert_eq!(version_in("check"), None);
+        assert_eq!(version_in(""), None);
     }
 
     #[test]
@@ -298,6 +287,11 @@ mod tests {
         let manifest = project(Path::new("/kctl"), "kctl", "v1_37,dev", "\n[others]\n");
         let expected = "[dependencies]\nkctl = { path = '/kctl', default-features = false, features = [\"v1_37\", \"dev\"] }\n\n[others]\n";
         assert!(manifest.ends_with(&format!("{expected}{}", assertions())), "{manifest}");
+        let without = project(Path::new("/cel"), "kctl-cel", "", "");
+        assert!(
+            without.contains("kctl-cel = { path = '/cel', default-features = false, features = [] }\n"),
+            "{without}"
+        );
     }
 
     #[test]

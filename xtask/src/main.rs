@@ -84,7 +84,7 @@ enum Command {
     Advisories(Options),
     /// Builds the documentation as docs.rs does, with a nightly compiler. Needs that toolchain (rustup). 4 minutes.
     DocsRs(Options),
-    /// Renders the charts of the examples with Helm 3. Needs Go to put it into `target/xtask` (3 minutes).
+    /// Renders the charts of the examples with Helm 3. Needs Go to build it once (3 minutes).
     #[command(name = "helm-3")]
     Helm3(Options),
     /// Builds the `kctl` tool for users, runs it if this machine can, and packs it with man pages and completions into
@@ -178,7 +178,7 @@ enum StepCommand {
     Docs(Options),
     /// Builds the book. Needs mdbook (`--install` installs it with cargo). Seconds.
     Book(Options),
-    /// Checks the spelling. Needs `typos`, or Python 3 to put it into `target/xtask`. Seconds.
+    /// Checks the spelling. Needs `typos`, or Python 3 to install it once. Seconds.
     Spelling(Options),
     /// Checks licences and sources of dependencies. Needs cargo-deny (`--install` installs it with cargo). Seconds.
     Deny(Options),
@@ -194,7 +194,7 @@ enum StepCommand {
     /// Builds the container image of a project from `kctl new` with the packages of the crates, and runs its program. Needs a
     /// Docker daemon, which downloads the base images and the dependencies.
     Image(Options),
-    /// Lints the workflows of GitHub. Needs Go, which puts `actionlint` into `target/xtask`. Seconds.
+    /// Lints the workflows of GitHub. Needs Go, which builds `actionlint` once. Seconds.
     Workflows(Options),
     /// Creates a project with `kctl new`, and runs the commands of its README and its workflow. 5 minutes.
     NewProject(Options),
@@ -206,7 +206,7 @@ enum StepCommand {
     /// Runs clients and controllers in other languages against the embedded API server. Needs any of Go, Java with Maven,
     /// Node.js, Python 3, curl and openssl; missing ones are skipped. 5 minutes.
     Interop(Options),
-    /// Installs, upgrades and uninstalls generated charts with Helm. Needs Helm, or Go to put it into `target/xtask` (3 minutes).
+    /// Installs, upgrades and uninstalls generated charts with Helm. Needs Helm, or Go to build it once (3 minutes).
     /// 1 minute.
     Helm(Options),
     /// Compares a real kube-apiserver with the recorded answers that the embedded one has to give. Needs what `server` needs,

@@ -30,9 +30,9 @@ const LINTS_TARGET: &str = "KCTL_LINTS_TARGET";
 /// Returns tables for the end of the project's manifest, after which it shares what the workspace has compiled.
 ///
 /// # Errors
-/// The errors of [`third_party::write`].
+/// The dependencies of the workspace cannot be read, or the crate with them cannot be written.
 pub(crate) fn tables() -> Result<String> {
-    Ok(third_party::write()? + &features::assertions())
+    Ok(third_party::Dependencies::read()?.write(None)? + &features::assertions())
 }
 
 /// Writes a file. The error names the file.

@@ -1,16 +1,20 @@
 //! Finds and installs the programs that steps need.
 //!
-//! Tools that fit into a folder are installed in `target/xtask`. Others are installed only with `--install`, because
-//! that changes the machine.
+//! Programs of one file are built once per version in the cache folder of the user, where each clone finds them. Other tools
+//! that fit into a folder are installed in `target/xtask`. The rest is installed only with `--install`, because that
+//! changes the machine.
 
 use std::{
+    env::consts::EXE_SUFFIX,
+    ffi::OsString,
     fs::File,
     path::{Path, PathBuf},
 };
 
 use crate::{
+    Result,
     gate::Gate,
-    process::{Run, cargo, find, scratch},
+    process::{Run, cargo, find, root, scratch, target},
 };
 
 /// The linter for GitHub workflows, as a Go module.
@@ -85,36 +89,90 @@ fn lock(folder: &Path) -> Option<File> {
     Some(file)
 }
 
-/// Returns a program of a Python package, such as `typos==1.52.0`, in a separate virtual environment below `target/xtask`.
+/// Returns the folder of built programs in the cache folder of the user, next to the servers of `tests/envtest/assets`.
+/// Both use the value of `XDG_CACHE_HOME`, and `.cache` in the home folder if it is unset or empty.
+fn cache(xdg_cache_home: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
+    let folder = xdg_cache_home.filter(|folder| !folder.is_empty()).map(|folder| root().join(folder));
+    Some(folder.or_else(|| Some(home?.join(".cache")))?.join("kctl-tools"))
+}
+
+/// Returns the name of the folder with a program of a package: `helm-v4.3.1` for `helm.sh/helm/v4/cmd/helm@v4.3.1`, and
+/// `typos-1.52.0` for `typos==1.52.0`.
+fn versioned_name(name: &str, package: &str) -> String {
+    let version = package.rsplit(['@', '=']).next().unwrap_or_default();
+    format!("{name}-{version}")
+}
+
+/// Returns a program of a package from the cache folder of the user, or from `target/xtask` if that can't be written. If it
+/// is missing, `build` builds it first, as [`build_once`] says.
+fn cached(name: &str, package: &str, build: impl FnOnce(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
+    let of_user = cache(std::env::var_os("XDG_CACHE_HOME"), std::env::home_dir());
+    let mut folders = of_user.into_iter().chain([target().join("xtask")]);
+    let folder = folders.find_map(|folder| {
+        let folder = folder.join(versioned_name(name, package));
+        std::fs::create_dir_all(&folder).is_ok().then_some(folder)
+    })?;
+    build_once(&folder, &format!("{name}{EXE_SUFFIX}"), build)
+}
+
+/// Returns the program `file` in a folder. If it is missing, `build` gets an empty folder, and returns the path of the program
+/// that it has built there.
 ///
-/// The file `installed` has the package of a complete environment, so that an interrupted installation is repeated, and
-/// another version is installed over the old one.
-fn python_tool(package: &str, program: &str) -> Option<PathBuf> {
-    let folder = scratch(package.split("==").next()?).ok()?;
-    let _alone = lock(&folder)?;
-    let program = folder.join("bin").join(program);
-    let installed = folder.join("installed");
-    if std::fs::read_to_string(&installed).ok().as_deref() != Some(package) {
-        Run::new("python3").args(["-m", "venv"]).arg(&folder).run().ok()?;
-        Run::new(folder.join("bin/pip")).args(["install", "--quiet", package]).run().ok()?;
-        std::fs::write(installed, package).ok()?;
+/// The program gets its name when it is complete, so an interrupted build leaves none.
+fn build_once(folder: &Path, file: &str, build: impl FnOnce(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
+    let program = folder.join(file);
+    if program.is_file() {
+        return Some(program);
+    }
+    let _alone = lock(folder)?;
+    // Another process may have built it before it released the lock.
+    if !program.is_file() {
+        let building = folder.join("building");
+        if building.exists() {
+            std::fs::remove_dir_all(&building).ok()?;
+        }
+        std::fs::create_dir(&building).ok()?;
+        std::fs::rename(build(&building)?, &program).ok()?;
+        let _removed = std::fs::remove_dir_all(&building);
     }
     Some(program)
 }
 
-/// Returns the Python interpreter of an environment with the client of Kubernetes.
-pub(crate) fn python_client() -> Option<PathBuf> {
-    python_tool(PYTHON_CLIENT, "python")
+/// Installs a Python package, such as `typos==1.52.0`, into a virtual environment in a folder.
+fn install_python(package: &str, folder: &Path) -> Result {
+    Run::new("python3").args(["-m", "venv"]).arg(folder).run()?;
+    Run::new(folder.join("bin/pip")).args(["install", "--quiet", package]).run()
 }
 
-/// Returns the installed `typos`, or the one of its Python package.
+/// Returns the Python interpreter of an environment with the client of Kubernetes. The environment is below `target/xtask`,
+/// because it depends on the version of Python.
+///
+/// The file `installed` has the package of a complete environment, so that an interrupted installation is repeated, and
+/// another version is installed over the old one.
+pub(crate) fn python_client() -> Option<PathBuf> {
+    let folder = scratch("kubernetes").ok()?;
+    let _alone = lock(&folder)?;
+    let installed = folder.join("installed");
+    if std::fs::read_to_string(&installed).ok().as_deref() != Some(PYTHON_CLIENT) {
+        install_python(PYTHON_CLIENT, &folder).ok()?;
+        std::fs::write(installed, PYTHON_CLIENT).ok()?;
+    }
+    Some(folder.join("bin/python"))
+}
+
+/// Returns the installed `typos`, or the one of its Python package, which is a program that needs no Python.
 pub(crate) fn typos() -> Option<PathBuf> {
-    find("typos").or_else(|| python_tool(TYPOS, "typos"))
+    find("typos").or_else(|| {
+        cached("typos", TYPOS, |folder| {
+            install_python(TYPOS, folder).ok()?;
+            Some(folder.join("bin").join(format!("typos{EXE_SUFFIX}")))
+        })
+    })
 }
 
 /// Returns `actionlint`, which Go builds if it is not installed.
 pub(crate) fn actionlint() -> Option<PathBuf> {
-    go_tool("actionlint", ACTIONLINT)
+    find("actionlint").or_else(|| built_by_go("actionlint", ACTIONLINT))
 }
 
 /// Returns Helm 4. GitHub's runners have Helm 3, which knows nothing of server-side apply.
@@ -123,30 +181,21 @@ pub(crate) fn helm() -> Option<PathBuf> {
         let version = Run::new(helm).args(["version", "--short"]).read();
         version.is_ok_and(|version| version.starts_with("v4."))
     };
-    find("helm").filter(is_4).or_else(|| built_by_go("helm", "helm", HELM))
+    find("helm").filter(is_4).or_else(|| built_by_go("helm", HELM))
 }
 
 /// Returns Helm 3, which Go builds.
 pub(crate) fn helm_3() -> Option<PathBuf> {
-    built_by_go("helm-3", "helm", HELM_3)
+    built_by_go("helm", HELM_3)
 }
 
-/// Returns a program in `PATH`, or the one that Go builds.
-fn go_tool(name: &str, package: &str) -> Option<PathBuf> {
-    find(name).or_else(|| built_by_go(name, name, package))
-}
-
-/// Returns a program that Go builds in a folder below `target/xtask`, again if another version is wanted.
-fn built_by_go(folder: &str, name: &str, package: &str) -> Option<PathBuf> {
-    let folder = scratch(folder).ok()?;
-    let _alone = lock(&folder)?;
-    let (program, installed) = (folder.join(name), folder.join("installed"));
-    if std::fs::read_to_string(&installed).ok().as_deref() != Some(package) {
+/// Returns a program that Go builds once for each version.
+fn built_by_go(name: &str, package: &str) -> Option<PathBuf> {
+    cached(name, package, |folder| {
         find("go")?;
-        Run::new("go").args(["install", package]).env("GOBIN", &folder).folder(&folder).run().ok()?;
-        std::fs::write(installed, package).ok()?;
-    }
-    Some(program)
+        Run::new("go").args(["install", package]).env("GOBIN", folder).folder(folder).run().ok()?;
+        Some(folder.join(format!("{name}{EXE_SUFFIX}")))
+    })
 }
 
 /// Returns `true` if chromedriver is installed. With `--install`, it first installs chromedriver and a browser if
@@ -190,4 +239,56 @@ pub(crate) fn fabric8() -> Option<String> {
         .run()
         .ok()?;
     std::fs::read_to_string(file).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a builder that writes a program with the given text.
+    fn writes(text: &'static str) -> impl FnOnce(&Path) -> Option<PathBuf> {
+        move |folder| {
+            // A file that an interrupted build has left would be an error here.
+            File::create_new(folder.join("built")).unwrap();
+            std::fs::write(folder.join("built"), text).unwrap();
+            Some(folder.join("built"))
+        }
+    }
+
+    #[test]
+    fn interrupted_build_is_repeated_and_complete_one_kept() {
+        let folder = scratch("built-once").unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        let interrupted = |folder: &Path| {
+            let _unfinished = writes("half")(folder);
+            None
+        };
+        assert_eq!(build_once(&folder, "tool", interrupted), None);
+        for text in ["complete", "other"] {
+            let program = build_once(&folder, "tool", writes(text)).unwrap();
+            assert_eq!(program, folder.join("tool"));
+            assert_eq!(std::fs::read_to_string(program).unwrap(), "complete");
+        }
+        assert!(!folder.join("building").exists());
+    }
+
+    #[test]
+    fn cache_folder_is_xdg_or_in_home() {
+        let home = || Some(PathBuf::from("/home/me"));
+        assert_eq!(cache(Some("/cache".into()), home()), Some("/cache/kctl-tools".into()));
+        assert_eq!(cache(Some("cache".into()), home()), Some(root().join("cache/kctl-tools")));
+        assert_eq!(cache(Some(OsString::new()), home()), Some("/home/me/.cache/kctl-tools".into()));
+        assert_eq!(cache(None, home()), Some("/home/me/.cache/kctl-tools".into()));
+        assert_eq!(cache(None, None), None);
+    }
+
+    #[test]
+    fn each_version_has_a_folder() {
+        let names =
+            [("helm", HELM), ("helm", HELM_3), ("typos", TYPOS)].map(|(name, package)| versioned_name(name, package));
+        let [helm, helm_3, typos] = &names;
+        assert!(helm.starts_with("helm-v4.") && helm_3.starts_with("helm-v3."), "{names:?}");
+        assert!(TYPOS.ends_with(&typos.replace('-', "==")), "{names:?}");
+    }
 }
