@@ -105,7 +105,7 @@ fn versioned_name(name: &str, package: &str) -> String {
 
 /// Returns a program of a package from the cache folder of the user, or from `target/xtask` if that can't be written. If it
 /// is missing, `build` builds it first, as [`build_once`] says.
-fn cached(name: &str, package: &str, build: impl FnOnce(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
+fn build_in_cache(name: &str, package: &str, build: impl FnOnce(&Path) -> Option<PathBuf>) -> Option<PathBuf> {
     let of_user = cache(std::env::var_os("XDG_CACHE_HOME"), std::env::home_dir());
     let mut folders = of_user.into_iter().chain([target().join("xtask")]);
     let folder = folders.find_map(|folder| {
@@ -163,7 +163,7 @@ pub(crate) fn python_client() -> Option<PathBuf> {
 /// Returns the installed `typos`, or the one of its Python package, which is a program that needs no Python.
 pub(crate) fn typos() -> Option<PathBuf> {
     find("typos").or_else(|| {
-        cached("typos", TYPOS, |folder| {
+        build_in_cache("typos", TYPOS, |folder| {
             install_python(TYPOS, folder).ok()?;
             Some(folder.join("bin").join(format!("typos{EXE_SUFFIX}")))
         })
@@ -191,7 +191,7 @@ pub(crate) fn helm_3() -> Option<PathBuf> {
 
 /// Returns a program that Go builds once for each version.
 fn built_by_go(name: &str, package: &str) -> Option<PathBuf> {
-    cached(name, package, |folder| {
+    build_in_cache(name, package, |folder| {
         find("go")?;
         Run::new("go").args(["install", package]).env("GOBIN", folder).folder(folder).run().ok()?;
         Some(folder.join(format!("{name}{EXE_SUFFIX}")))
