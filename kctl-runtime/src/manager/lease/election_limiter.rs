@@ -25,7 +25,7 @@ impl Default for ElectionLimiter {
     }
 }
 
-/// The turn of one election. A candidate has it from the end of a wait to the begin of the next, and a holder for its
+/// The turn of one election. A candidate has it from the end of one wait to the start of the next, and a holder for its
 /// release. It ends early if a request gets no response for a retry period.
 ///
 /// Without a limiter an election never waits for it.
