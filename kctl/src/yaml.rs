@@ -27,6 +27,17 @@ pub(crate) fn from_yaml_stream<'de, T: Deserialize<'de>>(text: &'de str) -> Resu
     serde_saphyr::from_multiple_with_options(text, options())
 }
 
+/// Returns the place of a syntax error and the parser's message, in one line.
+///
+/// The parser's own error also has an excerpt of the file, in which it repeats the message.
+pub(crate) fn describe(error: &Error) -> String {
+    let message = error.without_snippet().to_string();
+    let Some(location) = error.location() else { return format!("not valid YAML: {message}") };
+    let place = format!("line {}, column {}", location.line(), location.column());
+    let message = message.strip_suffix(&format!(" at {place}")).unwrap_or(&message);
+    format!("{place}: not valid YAML: {message}")
+}
+
 fn options() -> Options {
     serde_saphyr::options! { legacy_octal_numbers: true }
 }

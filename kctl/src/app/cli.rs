@@ -163,11 +163,11 @@ impl Command {
         };
         let missing = |text: String| Some((ErrorKind::MissingRequiredArgument, text));
         if out.lacks_folder() {
-            return missing("--check needs a folder: `--check DIR`, or --out beside it".to_owned());
+            return missing("--check needs a folder: write `--check DIR`, or add `--out DIR`".to_owned());
         }
         let option = breaking.and_then(BreakingOptions::option).filter(|_| out.folder().is_none())?;
         missing(format!(
-            "{option} needs a folder, whose older files are compared: `--check DIR` or `--out DIR` beside it"
+            "{option} needs a folder, whose older files are compared: add `--check DIR` or `--out DIR`"
         ))
     }
 }

@@ -71,7 +71,7 @@ impl DebugPage {
     pub(super) fn serve(self, app: &str, manager: Manager) -> Manager {
         let Some(listener) = self.listener else { return manager };
         if let Ok(address) = listener.local_addr() {
-            print_or_log!("{app}: what it does is shown on http://{address}/debug/");
+            print_or_log!("{app}: debug page at http://{address}/debug/");
         }
         manager.serve_debug(listener, self.hosts)
     }

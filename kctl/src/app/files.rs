@@ -17,7 +17,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::settings::closest_name;
-use crate::yaml::from_yaml_stream;
+use crate::yaml::{self, from_yaml_stream};
 
 /// An object, and the file that it comes from, which error messages name.
 pub(crate) struct FromFile {
@@ -65,7 +65,8 @@ pub(crate) async fn install(
 
 /// Parses a stream of documents, and checks that each has `apiVersion`, `kind` and `metadata.name`.
 pub(crate) fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Result<()> {
-    let documents: Vec<Value> = from_yaml_stream(text).context(origin)?;
+    let documents: Vec<Value> =
+        from_yaml_stream(text).map_err(|error| Error::from(format!("{origin}: {}", yaml::describe(&error))))?;
     let found = documents.into_iter().flat_map(split_list).filter(|document| !document.is_null());
     for (nth, object) in (1..).zip(found) {
         for field in ["/apiVersion", "/kind", "/metadata/name"] {
@@ -195,8 +196,9 @@ mod tests {
     #[test]
     fn broken_yaml_names_the_file_and_the_line() {
         let mut objects = Vec::new();
-        let error = parse("a: 1\nb: [", "web.yaml", &mut objects).unwrap_err().to_string();
-        assert!(error.starts_with("web.yaml: ") && error.contains("line 2"), "{error}");
+        let error = parse("a: 1\nb:\n\tc: 2\n", "web.yaml", &mut objects).unwrap_err().to_string();
+        let message = "tabs disallowed within this context (block indentation)";
+        assert_eq!(error, format!("web.yaml: line 3, column 2: not valid YAML: {message}"));
     }
 
     #[test]

@@ -137,6 +137,15 @@ impl ServeOptions {
         service.map(|(name, namespace)| format!("{name}.{namespace}.svc")).into_iter().collect()
     }
 
+    /// Returns how to register a server whose new certificate no API server trusts; empty for other servers.
+    fn registration_hint(&self) -> &'static str {
+        let is_registered = self.is_registered || self.write_webhook_config.is_some();
+        if is_registered || self.webhook_cert_dir.is_some() || self.webhook_secret.is_some() {
+            return "";
+        }
+        "; no API server calls them yet: add --write-webhook-config FILE and apply that file"
+    }
+
     /// Returns `true` if the certificate is in a Secret.
     #[cfg(feature = "dev")]
     pub(super) fn has_secret(&self) -> bool {
@@ -331,7 +340,7 @@ impl App {
             }
         }
         let certificates = options.webhook_secret.as_ref().map(|secret| self.certificates(options, secret, served));
-        print_or_log!("{}: webhooks at {}", self.name, url_of(server.address()));
+        print_or_log!("{}: webhooks at {}{}", self.name, url_of(server.address()), options.registration_hint());
         let linger = if in_cluster { LINGER } else { Duration::ZERO };
         Ok(Some(Serving {
             server,

@@ -249,7 +249,10 @@ fn check_needs_a_folder() {
     for command in ["generate-crds", "generate-rbac", "generate-manifests"] {
         let error = parse(Cli::command(), arguments(&format!("app {command} --check"))).err().unwrap();
         assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains("--check needs a folder: `--check DIR`, or --out beside it"), "{error}");
+        assert!(
+            error.to_string().contains("--check needs a folder: write `--check DIR`, or add `--out DIR`"),
+            "{error}"
+        );
         for line in ["--check deploy", "--check --out deploy", "--out deploy"] {
             assert!(parse(Cli::command(), arguments(&format!("app {command} {line}"))).is_ok(), "{command} {line}");
         }

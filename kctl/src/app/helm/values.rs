@@ -8,6 +8,7 @@ use kctl_runtime::reconcile::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::line_ends::with_line_ends_of;
+use crate::yaml;
 
 /// The dialect that Helm's validator reads in every version.
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
@@ -347,17 +348,8 @@ pub(super) fn parse(text: &str) -> Result<Value> {
 }
 
 /// Returns the error of a file that is not YAML, with the place and the parser's message. The caller adds the file.
-///
-/// The parser's own error also has an excerpt of the file, in which it repeats the message.
 pub(super) fn invalid_yaml(error: &serde_saphyr::Error) -> Error {
-    let message = error.without_snippet().to_string();
-    let help = "help: correct the file, and run the command again";
-    let Some(location) = error.location() else {
-        return Error::from(format!("not valid YAML: {message}\n{help}"));
-    };
-    let place = format!("line {}, column {}", location.line(), location.column());
-    let message = message.strip_suffix(&format!(" at {place}")).unwrap_or(&message);
-    Error::from(format!("{place}: not valid YAML: {message}\n{help}"))
+    Error::from(format!("{}\nhelp: correct the file, and run the command again", yaml::describe(error)))
 }
 
 /// Returns `true` if `after` has everything of `before`, and the same.

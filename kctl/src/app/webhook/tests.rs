@@ -39,6 +39,20 @@ fn webhook_address_may_lack_its_host() {
     }
 }
 
+#[test]
+fn unregistered_address_comes_with_the_option() {
+    let usual = ServeOptions::default;
+    assert!(usual().registration_hint().contains("add --write-webhook-config FILE"));
+    for registered in [
+        ServeOptions { is_registered: true, ..usual() },
+        ServeOptions { write_webhook_config: Some("webhook.yaml".into()), ..usual() },
+        ServeOptions { webhook_cert_dir: Some("certificates".into()), ..usual() },
+        ServeOptions { webhook_secret: Some("web-webhook-tls".into()), ..usual() },
+    ] {
+        assert_eq!(registered.registration_hint(), "");
+    }
+}
+
 #[tokio::test]
 async fn webhook_port_in_use_names_its_flag() {
     let taken = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
