@@ -27,7 +27,8 @@ const SHRINK_RUNS_MAX: usize = 40;
 /// Advice for a rule that fails before the app has changed anything.
 const UNCHANGED_APP_HELP: &str = "the app has not changed anything yet: a rule about a goal belongs in `.settled(…)`";
 /// Advice for two runs of one seed that differ.
-const RANDOM_APP_HELP: &str = "usual causes: the order of a `HashMap` or `HashSet`, `select!` without `biased;`, random numbers, \
+const RANDOM_APP_HELP: &str = "usual causes: the order of a `HashMap` or `HashSet`, `select!` without `biased;`, random numbers \
+                               (leave a random field out of the comparison, as by `.ignoring(\"secrets/data/password\")`), \
                                `Timestamp::now()` (use `cx.now()`), a static that a former run has changed (use `thread_local!`)";
 /// At most one of this many single faults of a test is a restart of a settled state.
 const RESTARTS_ONE_IN: usize = 4;
