@@ -20,7 +20,8 @@ pub fn {{snake}}_to_{{version}}(object: {{path}}::{{kind}}) -> {{kind}} {
 }
 
 /// Converts a `{{kind}}` of version `{{version}}` to `{{old}}`. A field that `{{old}}` lacks has to be kept somewhere, for
-/// example in an annotation, or it is lost when the object is stored.
+/// example in an annotation, or it is lost when the object is stored. A conversion can't remove an annotation: overwrite the
+/// one of an earlier conversion, for example with an empty string, or a removed value comes back.
 #[conversion]
 pub fn {{snake}}_from_{{version}}(object: {{kind}}) -> {{path}}::{{kind}} {
     {{path}}::{{kind}} {
