@@ -43,7 +43,7 @@ after a change of the kind, of the declaration or of the image:
     cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy
 
 With `--check` at its end, this command compares the files and changes nothing. A change of the CRD that breaks stored objects is rejected;
-before the first deployment there are none, so add `--allow-breaking`.
+before the first deployment no objects are stored, so add `--allow-breaking`.
 
 CI runs it that way. If you change its options, such as the image or `--namespace`, change them in `.github/workflows/ci.yml` too.
 
