@@ -452,6 +452,18 @@ mod tests {
         }
     }
 
+    /// Dependabot reads only the folders that its settings name.
+    #[test]
+    fn dependabot_names_each_folder_with_dependencies() {
+        let settings = std::fs::read_to_string(process::root().join(".github/dependabot.yml")).unwrap();
+        let files = ["*go.mod", "*Cargo.lock", "*pom.xml"];
+        let listed = process::Run::new("git").args(["ls-files", "--"]).args(files).read().unwrap();
+        let mut folders: Vec<&str> = listed.lines().filter_map(|file| Some(file.rsplit_once('/')?.0)).collect();
+        assert!(folders.len() > 8, "{folders:?}");
+        folders.retain(|folder| !settings.contains(folder));
+        assert!(folders.is_empty(), "name these in .github/dependabot.yml, or say there why not: {folders:?}");
+    }
+
     /// Collects the reasons of ignored tests in the Rust files below a folder, with the path of each.
     fn reasons(folder: &std::path::Path, found: &mut Vec<(String, String)>) {
         for entry in std::fs::read_dir(folder).unwrap() {
