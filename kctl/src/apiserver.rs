@@ -8,7 +8,7 @@
 //! * [`faults`] makes requests and watches fail.
 //! * `Kubelet` runs Pods, and `Workloads` creates them for Deployments and Jobs (feature `dev`).
 //!
-//! The crate [`kctl_apiserver`] has the types of their errors as well.
+//! The errors of parsing [`FeatureGates`] and [`ControllerOptions`] are in the crate [`kctl_apiserver`].
 
 #[doc(inline)]
 pub use kctl_apiserver::{
