@@ -90,7 +90,7 @@ impl Source {
         };
         query.extend(token.as_ref().map(|token| format!("continue={}", url::escape(token))));
         if let Some(version) = version {
-            query.push(format!("resourceVersion={version}&resourceVersionMatch=NotOlderThan"));
+            query.push(format!("resourceVersion={}&resourceVersionMatch=NotOlderThan", url::escape(version)));
         }
         let operation = self.config.operation("list");
         let query = query.join("&");

@@ -121,6 +121,30 @@ async fn replicas_retry_at_different_times() {
     assert!(n_apart > 0, "{a:?} {b:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn version_of_another_api_is_escaped() {
+    let queries = Arc::<Mutex<Vec<String>>>::default();
+    let noted = queries.clone();
+    // The version of an aggregated API is any string. The watch expires, so that the next list names the version as well.
+    let server = service_fn(move |request: http::Request<Body>| {
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let response = if query.contains("watch=true") {
+            http::Response::builder().status(410).body(Body::empty())
+        } else {
+            let list = r#"{"metadata":{"resourceVersion":"a+b&limit=1"},"items":[]}"#;
+            http::Response::builder().body(Body::from(list.as_bytes().to_vec()))
+        };
+        noted.lock().push(query);
+        ready(Ok::<_, Infallible>(response.unwrap()))
+    });
+    let source = Source::new(Client::new(server, "default"), WatchConfig::of::<Pod>(), Arc::default());
+    assert!(timeout(Duration::from_millis(500), source.run()).await.is_err(), "it retries");
+    let queries = queries.lock();
+    let is_escaped = |query: &String| query.contains("resourceVersion=a%2Bb%26limit%3D1");
+    assert!(queries.len() >= 3 && queries[0].is_empty(), "{queries:?}");
+    assert!(queries[1..].iter().all(is_escaped), "{queries:?}");
+}
+
 #[tokio::test]
 async fn watch_continues_behind_unreadable_events() {
     let source = source();
