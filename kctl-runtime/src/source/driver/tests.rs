@@ -77,6 +77,22 @@ async fn scope_removed_before_the_source_looks_is_closed() {
     assert!(source.store().is_synced(), "its list is applied");
 }
 
+#[tokio::test]
+async fn namespace_added_before_the_start_is_listed() {
+    let config = WatchConfig::of::<Pod>().in_namespaces(["a"]);
+    let store = SharedStore::for_namespaces(&config.namespaces);
+    let source = Source::new(source().client, config, Arc::new(store));
+    tokio::spawn(source.store().clone().write());
+    let (a, b): (NamespaceScope, NamespaceScope) = (Some("a".into()), Some("b".into()));
+    // The queue of the store was full, so that the store does not know `b`.
+    source.scopes().add(b.clone());
+    assert_eq!(source.update_scopes(&mut Handles::new(), Start::First).await, [a.clone(), b.clone()]);
+    for (scope, is_synced) in [(a, false), (b, true)] {
+        source.store().push_and_wait(Delta::Replace(scope, Vec::new(), "1".into())).await;
+        assert_eq!(source.store().is_synced(), is_synced);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn scopes_are_polled_while_others_change() {
     let config = WatchConfig::of::<Pod>().in_namespaces(["a"]);
