@@ -144,6 +144,27 @@ async fn writes_to_another_controllers_object_are_rejected() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn name_of_another_primary_is_applied_once_free() {
+    let mut world = World::new();
+    let other = world.create_deployment("other").await;
+    world.create_pod_of("taken", &[controlled_by(&other)]).await;
+    world.create_deployment("web").await;
+    let app = deployments(app(), |deployment, cx| async move {
+        if deployment.name_any() == "web" {
+            cx.owned::<Pod>().apply(pod("taken")).await?;
+        }
+        Ok(Action::await_change())
+    });
+    world.run(app).await;
+    advance_seconds(1).await;
+    assert_eq!(owners_of(&world, "taken").await, ["apps/v1 other Some(true)"]);
+    // The deletion enqueues `other` alone.
+    world.pods().delete("taken", &DeleteParams::default().grace_period(0)).await.unwrap();
+    advance_seconds(5).await;
+    assert_eq!(owners_of(&world, "taken").await, ["apps/v1 web Some(true)"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn object_in_desired_state_is_not_written_again() {
     let mut world = World::new();
     world.create_deployment("web").await;

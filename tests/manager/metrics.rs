@@ -307,6 +307,22 @@ async fn requests_are_counted_and_timed_unless_they_watch() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn request_that_times_out_counts_as_error() {
+    let (metrics, counter) = (Metrics::default(), RequestCounter::new("here"));
+    counter.register(&metrics);
+    let silent =
+        tower::service_fn(|_: http::Request<Body>| std::future::pending::<Result<http::Response<Body>, &str>>());
+    for uri in ["/", "/?watch=true"] {
+        let request = http::Request::get(uri).body(Body::empty()).unwrap();
+        let response = tokio::time::timeout(Duration::from_secs(3), counter.layer(silent).oneshot(request)).await;
+        assert!(response.is_err(), "{uri}");
+    }
+    let text = metrics.text(Format::Prometheus);
+    assert_eq!(value(&text, r#"rest_client_requests_total{code="<error>",method="GET",host="here"}"#), 2);
+    assert_eq!(value(&text, r#"rest_client_request_duration_seconds_count{verb="GET",host="here"}"#), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn names_of_objects_are_never_labels() {
     let contest = Contest::new();
     let metrics = run_with_metrics(&contest, &Faults::default(), true).await;
