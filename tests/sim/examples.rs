@@ -136,7 +136,7 @@ fn sharded(scenario: Scenario) {
         panic!("{failure}");
     }
     let (fault_free, n_runs) = (2, report.runs());
-    assert!(report.injected() > 0 || n_runs == fault_free, "no fault met anything in {n_runs} runs");
+    assert!(report.injected() > 0 || n_runs == fault_free, "no fault hit anything in {n_runs} runs");
 }
 
 /// In this seed all replicas are replaced after a crash, so the slot of the crashed one counts as held for longer than a

@@ -1,6 +1,6 @@
 //! `cargo xtask`: runs one or all steps of the gate, runs a real API server, and moves to another Kubernetes version.
 
-mod beside;
+mod background;
 mod bump;
 mod ci;
 mod descendants;
@@ -63,8 +63,8 @@ enum Command {
         early: Vec<Step>,
         /// Compilers and linters, for example `clippy,features`: one after another, at the lowest priority, as soon as the tests
         /// are compiled. With several such options, these run at the same time as each other.
-        #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
-        beside: Vec<Chain>,
+        #[arg(long, alias = "beside", value_parser = Chain::parse, value_name = "STEPS")]
+        idle: Vec<Chain>,
         /// Suites that mostly wait for a server, for example `roles,kubectl`: one after another, at the same time as the steps
         /// after `test`. With several such options, these run at the same time as each other.
         #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
@@ -297,9 +297,7 @@ fn run_step(command: StepCommand) -> Result {
 fn run(command: Command) -> Result {
     match command {
         Command::Step(step) => run_step(step),
-        Command::Ci { steps, waiting, early, beside, options } => {
-            ci::run(&Plan { steps, waiting, early, beside }, options)
-        }
+        Command::Ci { steps, waiting, early, idle, options } => ci::run(&Plan { steps, waiting, early, idle }, options),
         Command::Prepare(options) => run_single_step(options, ci::prepare),
         Command::Check => process::cargo("check").args(["--workspace", "--all-targets", "--locked"]).run(),
         Command::Msrv(options) => run_single_step(options, steps::msrv),

@@ -91,7 +91,7 @@ fn check_clean_in(sim: &Sim, twin: &Scenario) {
     if let Some(failure) = report.failure() {
         panic!("{failure}");
     }
-    assert!(report.injected() > 0, "no fault met anything");
+    assert!(report.injected() > 0, "no fault hit anything");
     println!("{} runs, {} faults", report.runs(), report.injected());
 }
 

@@ -25,7 +25,7 @@ use super::{
     Input, Leadership, LeaseRequest, Record, Step,
     election_limiter::ElectionTurn,
     failure_log::{self, FailureLog},
-    handback,
+    release_watch,
 };
 use crate::{
     manager::Clock,
@@ -258,14 +258,14 @@ impl Elector {
         }
         let (mut watched, mut failure_log) = (self.watched.take(), self.failure_log.take());
         let mut election = self.begin_election(watched.as_mut());
-        let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
+        let released = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
         let mut stopping = false;
         let (client, role) = (self.client.clone(), &self.role);
-        let notice = handback::watch_for_release(client, &self.config, self.holders, role, handed_back.clone());
+        let notice = release_watch::watch_for_release(client, &self.config, self.holders, role, released.clone());
         let mut notice = std::pin::pin!(notice);
         loop {
             let acquiring = election.is_acquiring();
-            let mut performed = std::pin::pin!(self.perform(election.step().clone(), &handed_back));
+            let mut performed = std::pin::pin!(self.perform(election.step().clone(), &released));
             let input = tokio::select! {
                 biased;
                 release = &mut stop, if !stopping => {
@@ -376,10 +376,10 @@ impl Elector {
     ///
     /// That wake-up would not help a leader that waits for its next renewal. A leader is woken when its annotation has
     /// changed.
-    async fn perform(&self, step: Step, handed_back: &Notify) -> Input {
+    async fn perform(&self, step: Step, released: &Notify) -> Input {
         match step {
             Step::Wait(until) if *self.state.borrow() == ElectionState::Standby => {
-                let _timed = timeout_at(until, handed_back.notified()).await;
+                let _timed = timeout_at(until, released.notified()).await;
                 self.turn.begin().await;
                 Input::WaitEnded
             }

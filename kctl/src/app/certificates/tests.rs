@@ -3,7 +3,7 @@
 
 mod foreign_secret;
 mod leader_writes;
-mod of_shards;
+mod sharded;
 mod two_replicas;
 
 use std::{

@@ -16,7 +16,7 @@ use std::{sync::Arc, time::Duration};
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
 use kctl_runtime::__private_0_1::ThawOrder;
 
-use super::lapse::LeaseLapse;
+use super::lease_lapse::LeaseLapse;
 
 pub(super) use self::{
     describe::{event, request, slow_lists},

@@ -13,7 +13,7 @@
 //! place. An API server rejects a rule above [`RULE_MAX`] and a CRD whose rules are above [`TOTAL_MAX`] together. The
 //! remedy is always a bound on a list, map or string.
 
-mod words;
+mod explain;
 
 use kctl_cel::{Environment, OldSelf, RULE_MAX, SchemaOf, TOTAL_MAX, Type, estimate, max_in_request};
 use kube_cel::cel::common::ast::IdedExpr;
@@ -163,13 +163,13 @@ fn compile_expression(
 ) -> Result<IdedExpr, Vec<Finding>> {
     let expression = parse(source).map_err(|finding| vec![finding])?;
     match kctl_cel::type_of(source, environment) {
-        Err(issues) => Err(issues.iter().map(|issue| words::explain(&issue.kind, environment)).collect()),
+        Err(issues) => Err(issues.iter().map(|issue| explain::explain(&issue.kind, environment)).collect()),
         Ok(Some(other)) if other != *expected => {
             let help = match expected {
                 Type::Text => "write a string: `string(…)` converts numbers",
                 _ => "compare something",
             };
-            let found = words::name(&other);
+            let found = explain::name(&other);
             Err(vec![(format!("{what} is of type {expected}, and this is of type {found}"), help.into())])
         }
         Ok(_) => match kctl_cel::instantiate(source) {

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 use kctl_apiserver::faults::{EventSummary, RequestFault};
 
 use super::StaleServer;
-use crate::testing::sim::lapse::longest_write;
+use crate::testing::sim::lease_lapse::longest_write;
 
 /// The places for faults, recorded in the run without any.
 #[derive(Clone, Debug, Default)]

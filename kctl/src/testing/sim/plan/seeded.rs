@@ -10,7 +10,7 @@ use super::{
     points::{FaultPoints, fits},
     singles::{EXTERNAL, FAILURES, READ_FAILURES},
 };
-use crate::testing::sim::lapse::{LeaseLapse, Renewals, longest_write};
+use crate::testing::sim::lease_lapse::{LeaseLapse, Renewals, longest_write};
 
 /// With several instances, one of this many seeded faults is a Lease that lapses.
 const LAPSES_ONE_IN: u64 = 6;

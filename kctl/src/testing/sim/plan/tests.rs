@@ -9,7 +9,7 @@ use super::{
     singles::{READ_FAILURES, sample_evenly},
     *,
 };
-use crate::testing::sim::lapse::{Renewals, longest_write};
+use crate::testing::sim::lease_lapse::{Renewals, longest_write};
 
 #[test]
 fn long_lists_are_thinned_evenly() {

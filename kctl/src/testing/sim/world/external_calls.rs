@@ -151,9 +151,9 @@ impl Shared {
             *externals.counts.entry(fault.name()).or_default() += 1;
             (index, fault)
         };
-        let mut begins = self.met.begins(index);
+        let mut begins = self.fault_targets.begins(index);
         begins();
-        self.met.record(call);
+        self.fault_targets.record(call);
         self.log("fault", format!("{call} of {process}: {fault}"));
         Some(fault)
     }

@@ -18,7 +18,7 @@ use tokio::{task::JoinSet, time::Instant};
 use super::Shared;
 use crate::testing::sim::{
     checks::{index_of, is_app, is_bookkeeping},
-    lapse::{LeaseLapse, longest_write},
+    lease_lapse::{LeaseLapse, longest_write},
     plan::{self, BOOKMARK_INTERVAL, Fault, Freeze, OUTAGE, SLOW_LISTS_DURATION, TimedFault, WriteFault},
 };
 
@@ -47,7 +47,7 @@ impl Shared {
         let start = Instant::now();
         let mut timed = Vec::new();
         for (index, fault) in plan.iter().enumerate() {
-            let begins = self.met.begins(index);
+            let begins = self.fault_targets.begins(index);
             match fault.clone() {
                 Fault::Write { nth, what } => self.faults.add(self.on_write(what, begins).nth(nth).times(1)),
                 Fault::Read { nth, what } => self.faults.add(fault_on_read(nth, what).then(begins)),
