@@ -83,7 +83,7 @@ async fn runtime_watch_of_declared_kind_shares_controller_cache() {
     assert_eq!(take_changes(&mut configs, name).await, "+a");
     drop(configs);
     advance_seconds(1).await;
-    assert_eq!(users(&watches, "configmaps"), Some(1), "the controller goes on");
+    assert_eq!(users(&watches, "configmaps"), Some(1), "the controller continues");
     assert_eq!((world.n_requests("list", "configmaps"), world.n_requests("watch", "configmaps")), (1, 1));
 }
 
@@ -123,7 +123,7 @@ async fn watch_stops_with_last_subscriber_then_relists() {
     delete_secret(&world, "a").await;
     world.create_secret("b").await;
     advance_seconds(3600).await;
-    assert_eq!(world.n_requests("watch", "secrets"), 1, "nobody watches what nobody wants");
+    assert_eq!(world.n_requests("watch", "secrets"), 1, "no informer watches a kind without users");
     let mut again = watches.watch::<Secret>(secrets()).await.unwrap();
     assert_eq!(take_changes(&mut again, name).await, "+b");
     assert_eq!(again.objects().len(), 1);

@@ -128,7 +128,11 @@ async fn after_a_conflict_a_leader_reads_and_renews() {
     assert!(candidate.leadership.is_leading());
     assert_eq!(candidate.leadership.slow_renewals(), 1);
     let lease = contest.lease().await;
-    assert_eq!(lease.metadata.annotations.unwrap_or_default()["seen-by"], "somebody", "what others wrote stays");
+    assert_eq!(
+        lease.metadata.annotations.unwrap_or_default()["seen-by"],
+        "somebody",
+        "the annotation of another client is kept"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ use kctl::{
 };
 
 #[path = "../../examples/quickstart/src/main.rs"]
-#[expect(dead_code, unreachable_pub, clippy::default_trait_access, reason = "a program, of which only the app is used")]
+#[expect(dead_code, unreachable_pub, clippy::default_trait_access, reason = "only the app of this program is used")]
 mod quickstart;
 
 /// Patches an object in the default namespace.
@@ -68,7 +68,7 @@ fn podset() -> Scenario {
 fn scaled(scenario: Scenario) -> Scenario {
     scenario.step("scale to 1", |client| patch(client, "PodSet", "web", json!({ "spec": { "replicas": 1 } }))).step_at(
         Duration::from_millis(500),
-        "scale to 2 meanwhile",
+        "scale to 2 in between",
         |client| patch(client, "PodSet", "web", json!({ "spec": { "replicas": 2 } })),
     )
 }

@@ -173,7 +173,7 @@ impl Customization {
         let mut errors = Vec::new();
         for pointer in ["/metadata/name", "/spec/target/apiVersion", "/spec/target/kind"] {
             if text(pointer).is_empty() {
-                errors.push(field(&name, pointer, "it is missing: write a text that is not empty"));
+                errors.push(field(&name, pointer, "it is missing: write a string that is not empty"));
             }
         }
         let mut scripts = Vec::new();

@@ -147,7 +147,7 @@ impl Manager {
             error = running.wait_for_failure() => return Err(error),
         }
         stopping.send_replace(true);
-        // A timeout beyond the range of the clock is no limit.
+        // A timeout beyond the range of the clock does not limit the wait.
         let limit = graceful.and_then(|period| Instant::now().checked_add(period));
         for (_, queue) in &queues {
             queue.shut_down();

@@ -438,7 +438,7 @@ impl Run {
         let cached = state(self.watcher.cache.all().cloned().collect());
         let in_all_scopes = self.followers.iter().flat_map(|of| self.server.at(self.server.revision, &of.scope));
         prop_assert_eq!(cached, state(in_all_scopes.collect()), "not what the server has");
-        prop_assert_eq!(self.watcher.cache.n_tombstones(), 0, "what was deleted is remembered for ever");
+        prop_assert_eq!(self.watcher.cache.n_tombstones(), 0, "tombstones are never removed");
         Ok(())
     }
 }

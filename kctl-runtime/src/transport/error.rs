@@ -214,7 +214,7 @@ impl ApiError {
     /// ```
     pub fn rejected(operation: impl Into<Operation>, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let status = Status::read(code, body);
-        // A gateway's 503 may have a JSON body with the code 404 of its own. That is not a kind that is not served.
+        // A gateway's 503 may have a JSON body with the gateway's own code 404. That does not mean that the kind is not served.
         let code = if status.kind == "Status" && status.code != 0 { status.code } else { code };
         Self::with_status(operation.into(), code, retry_after, status)
     }

@@ -144,7 +144,7 @@ impl Writes {
         self.n_begun += 1;
         let write = (over, self.n_begun);
         let is_new = self.unresolved.insert(write);
-        debug_assert!(is_new, "each write has an entry of its own, which its response removes");
+        debug_assert!(is_new, "each write has a separate entry, which its response removes");
         debug_assert!(over >= now, "a write ends after it begins");
         Some(write)
     }

@@ -66,7 +66,7 @@ async fn at_the_edge(account: Arc<ServiceAccount>, cx: Context<at_the_edge>) -> 
 }
 
 async fn unused() -> Result<kctl::kube::Client> {
-    Err("a test has servers of its own".into())
+    Err("a test has its own servers".into())
 }
 
 fn app() -> App {

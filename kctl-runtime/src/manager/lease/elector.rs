@@ -282,7 +282,7 @@ impl Elector {
                     Input::Stop { release }
                 }
                 input = &mut performed => input,
-                () = &mut notice, if watched.is_none() => unreachable!("a watch goes on for ever"),
+                () = &mut notice, if watched.is_none() => unreachable!("the watch never ends"),
             };
             if let Some(LeaseAnnotation { name, value, .. }) = &self.annotation {
                 election.set_annotation(name, value());

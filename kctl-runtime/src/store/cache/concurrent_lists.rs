@@ -149,7 +149,7 @@ mod tests {
         let cache =
             check(vec![list(&[], "5"), Delta::Listing(None), bookmark("20"), join(&[pod("x", "1", 7)], "10")], "+x@7");
         assert!(cache.has_joined());
-        assert_eq!(cache.revision(), 20, "the watch goes on where it was");
+        assert_eq!(cache.revision(), 20, "the watch continues where it was");
         check(
             vec![list(&[], "5"), bookmark("20"), list(&[pod("x", "1", 7)], "10")],
             "", // a list of the reflector is of the same selection as its watch

@@ -126,9 +126,6 @@ impl Cache {
         }
         debug_assert_eq!(self.objects.len(), self.sorted.len(), "both hold the same objects");
         debug_assert!(!self.objects.is_empty() || self.n_bytes == 0, "the sizes of all objects were subtracted again");
-        debug_assert!(
-            !self.objects.is_empty() || self.owners.is_empty(),
-            "no removed object stays with its controller"
-        );
+        debug_assert!(!self.objects.is_empty() || self.owners.is_empty(), "no removed object keeps its controller");
     }
 }

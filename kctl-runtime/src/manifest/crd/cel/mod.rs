@@ -104,7 +104,7 @@ fn check_rule(rule: &Value, environment: &Environment, schema: &Value, scope: Ru
     let mut found: Vec<Finding> = Vec::new();
     let uses_old = kctl_cel::names(source, "oldSelf");
     if uses_old && scope.forbids_old {
-        let what = "`oldSelf` is used where old and new items of a list cannot be told apart";
+        let what = "`oldSelf` is used where old and new items of a list cannot be distinguished";
         found.push((what.into(), "write `#[kctl(list = map(\"…\"))]` on the list, or the rule above the list".into()));
     }
     if !uses_old && !rule["optionalOldSelf"].is_null() {

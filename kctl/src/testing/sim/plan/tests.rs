@@ -68,7 +68,7 @@ fn external_calls_have_faults_of_their_own() {
         let mut with = points.choose_faults(seed);
         let n_external = with.extract_if(.., |fault| is_external(fault)).count();
         assert!(n_external <= 1, "seed {seed}");
-        assert_eq!(with, none.choose_faults(seed), "the other faults of seed {seed} stay the same");
+        assert_eq!(with, none.choose_faults(seed), "the other faults of seed {seed} are the same");
     }
     let n_seeds = (0..200).filter(|seed| points.choose_faults(*seed).iter().any(is_external)).count();
     assert!((60..140).contains(&n_seeds), "{n_seeds} of 200");
@@ -128,7 +128,7 @@ fn every_older_state_is_tried_after_each_write() {
         "crash after write 2 took effect, restart on a server of edge that takes revision 21 for the newest state",
     ];
     assert_eq!(on_edge, expected);
-    assert_eq!(texts.len() - on_edge.len(), 7, "those of the app's own cluster");
+    assert_eq!(texts.len() - on_edge.len(), 7, "the faults of the app's own cluster");
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl Scenario {
                 _ => continue,
             };
             return Err(Error::from(format!(
-                "rule {name:?}: {problem}; reports name only the rule, so give it another one"
+                "rule {name:?}: {problem}; reports name only the rule, so give it another name"
             )));
         }
         Ok(())
@@ -525,7 +525,7 @@ mod tests {
         let new = Scenario::default;
         let fine = |_: &crate::testing::Snapshot| Ok(());
         let pointer = "not a JSON pointer to a field; write";
-        let another = "reports name only the rule, so give it another one";
+        let another = "reports name only the rule, so give it another name";
         let cases = [
             (new().instances(0), "instances(0): no replica would run; write 1 or more".to_owned()),
             (new().sharded(), "sharded(): one replica has no one to share with; add `.instances(2)`".to_owned()),
