@@ -366,7 +366,7 @@ fn with_path(file: &Path, error: &io::Error) -> io::Error {
 /// Returns the error for a journal without objects in a folder with certificates.
 fn lost_objects_error(file: &Path) -> io::Error {
     let why = format!(
-        "{}: the file has no objects, but {CERTIFICATES} next to it is of an earlier start: the objects are lost; put back a copy of the folder, or \
+        "{}: the file has no objects, but {CERTIFICATES} next to it is of an earlier start: the objects are lost; restore a copy of the folder, or \
          remove the file to start without objects",
         file.display()
     );
@@ -377,7 +377,7 @@ fn lost_objects_error(file: &Path) -> io::Error {
 /// confirms its write.
 fn damaged_line_error(file: &Path, line: usize, error: &dyn Display) -> io::Error {
     let why = format!(
-        "{}: line {line} cannot be read: {error}; put back a copy of the folder, or remove the file from this line on, with \
+        "{}: line {line} cannot be read: {error}; restore a copy of the folder, or remove the file from this line on, with \
          which all later writes are lost",
         file.display()
     );

@@ -276,7 +276,7 @@ fn corrupt_data_file_is_rejected_and_unchanged() {
         let message = String::from_utf8(stderr).unwrap();
         let place =
             if is_first { format!("{}: line 1 cannot be read", file.display()) } else { " cannot be read".into() };
-        assert!(message.contains(&place) && message.contains("put back a copy of the folder"), "{name}: {message}");
+        assert!(message.contains(&place) && message.contains("restore a copy of the folder"), "{name}: {message}");
         assert_eq!(status.code(), Some(1), "{name}");
         assert_eq!(fs::read(&file).unwrap(), before, "{name}: the file is changed");
     }
