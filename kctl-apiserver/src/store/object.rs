@@ -221,7 +221,7 @@ impl EventLines {
     }
 }
 
-/// Returns a watch event as a line of JSON. The bytes around the object are 27 to 30; the reserved 40 spare a second
+/// Returns a watch event as a line of JSON. The bytes around the object are 27 to 30; reserving 40 avoids a second
 /// allocation.
 pub(crate) fn event_line(kind: EventType, object: &Object) -> Bytes {
     let text = object.text();

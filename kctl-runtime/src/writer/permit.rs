@@ -153,7 +153,7 @@ impl Writes {
 /// The permission for one write, which [`WritePermit::acquire`] returns.
 ///
 /// Call [`resolve`](Self::resolve) when the server has answered. A value that is dropped counts as a
-/// write that may still be on its way, until its time is over.
+/// write that may still be in flight, until its time is over.
 #[derive(Debug)]
 #[must_use = "a write that is not answered keeps the lease from being handed back"]
 pub struct WriteGuard {
@@ -178,7 +178,7 @@ impl WriteGuard {
 
     /// Records that the API server has answered, with success or a rejection.
     ///
-    /// Call it for a rejection too: the server has decided, and nothing of the write is on its way any more.
+    /// Call it for a rejection too: the server has decided, and the write is no longer in flight.
     pub fn resolve(self) {
         for (writes, write) in self.writes {
             writes.lock().unresolved.remove(&write);
@@ -411,7 +411,7 @@ impl WritePermit {
         }
     }
 
-    /// Returns the time until which a write may be on its way, `None` if all were answered or are over.
+    /// Returns the time until which a write may be in flight, `None` if all were answered or are over.
     ///
     /// Releasing a Lease before that would let the next leader begin while a write of this one may still arrive.
     pub(crate) fn unresolved_until(&self) -> Option<Instant> {

@@ -57,7 +57,7 @@ pub struct ElectionConfig {
     /// Time between two tries. Default 2 s; 1.2 times it is less than `renew_deadline`.
     pub retry_period: Duration,
     /// `true`, the default, to release the Lease when the process stops, so that the next leader starts at
-    /// once. A write that may still be on its way prevents it.
+    /// once. A write that may still be in flight prevents it.
     pub release_on_stop: bool,
     /// Seed of the random part of candidates' waits, and of the jitter of the process's lists and watches.
     /// [`new`](Self::new) picks a random one.

@@ -157,7 +157,7 @@ impl Elector {
         self
     }
 
-    /// Makes it acquire the Lease, and release it, in its turn. A holder renews the Lease without one.
+    /// Limits how many electors acquire or release a Lease at the same time. Renewals are not limited.
     pub(in crate::manager) fn with_limiter(mut self, limiter: ElectionLimiter) -> Self {
         self.turn = ElectionTurn::limited_by(limiter);
         self
@@ -169,7 +169,7 @@ impl Elector {
         self
     }
 
-    /// Makes it count a missing Lease as held until the duration of this record has passed since then.
+    /// Counts a missing Lease as held until the duration of this record has passed since then.
     pub(in crate::manager) fn assume_held(mut self, record: Record, since: Instant) -> Self {
         self.suspect = Some((record, since));
         self
@@ -187,7 +187,7 @@ impl Elector {
         self
     }
 
-    /// Makes it hold the Lease together with other processes of the same identity.
+    /// Holds the Lease together with other processes of the same identity.
     pub(in crate::manager) fn with_shared_identity(mut self) -> Self {
         self.holders = Holders::Together;
         self

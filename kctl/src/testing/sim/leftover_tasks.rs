@@ -17,7 +17,7 @@ use super::checks::Violation;
 
 /// Name of the checker.
 const TASKS_END: &str = "tasks end with their process";
-/// Simulated time for writes that are on their way, and for tasks that notice the end.
+/// Simulated time for writes that are in flight, and for tasks that notice the end.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 thread_local! {

@@ -80,7 +80,7 @@ pub(super) enum WriteFault {
     /// The process ends before or after the write took effect, and starts again, perhaps on a
     /// server that is behind.
     Crash { moment: Moment, behind: Option<StaleServer> },
-    /// The process ends and starts again. The write is on its way, and arrives this much later.
+    /// The process ends and starts again. The write is in flight, and arrives this much later.
     CrashLate(Duration),
     /// The process ends, and starts again only after [`OUTAGE`].
     Outage(Moment),

@@ -31,7 +31,7 @@ const KINDS: [FaultKind; 13] = {
     [Crash, Crash, Crash, Crash, Failure, Failure, Failure, Event, Event, Event, Read, Timed, Timed]
 };
 
-/// With a delay that outlives the process, one of this many crashes leaves its write on its way.
+/// With a delay that outlives the process, one of this many crashes leaves its write in flight.
 const LATE_CRASHES_ONE_IN: u64 = 4;
 
 /// Faults of watch events, each for one random number, as for [`KINDS`].
@@ -90,7 +90,7 @@ const SHARD_FAULTS: [AnyOfShards; 3] = {
 const FROZEN_BEFORE_WRITE_MAX: Duration = Duration::from_millis(1_500);
 
 /// Milliseconds within which a freeze begins, from [`FROZEN_BEFORE_WRITE_MAX`] before a write on. At the end the write is
-/// on its way.
+/// in flight.
 const FROZEN_WITHIN_MILLIS: u64 = 2_400;
 
 /// The kind of a seeded fault, by the point at which it is injected.

@@ -148,7 +148,7 @@ impl Scenario {
     /// slot writes for it.
     ///
     /// Plans of seeds also contain Leases of slots that are deleted by hand, and processes that
-    /// crash and have slow lists after their restart. Slots move while such a list is on its way,
+    /// crash and have slow lists after their restart. Slots move while such a list is in flight,
     /// and the watch is past it when it arrives. A process may be frozen in a reconcile for longer
     /// than its Leases last, as by SIGSTOP.
     ///
