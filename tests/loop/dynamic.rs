@@ -172,7 +172,7 @@ async fn slow_watcher_delays_no_other_and_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_of_a_manager_that_ends_end() {
+async fn streams_end_with_their_manager() {
     let mut world = World::new();
     let watches = world.run_with_watches(idle()).await;
     let mut secrets_seen = watches.watch::<Secret>(secrets()).await.unwrap();

@@ -142,7 +142,7 @@ impl Reconcile for Reports {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_status_subresource_is_no_deleted_object() {
+async fn missing_status_subresource_is_not_a_deleted_object() {
     let (mut world, log) = (World::new(), Log::default());
     let mut definition = kctl::json!(old::Site::crd());
     definition["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");

@@ -103,7 +103,7 @@ fn earlier_selector_exit_keeps_an_own_delete() {
 }
 
 #[test]
-fn own_delete_of_an_unreported_object_holds() {
+fn own_delete_of_an_unreported_object_is_kept() {
     let short = [list(&[], "5"), Delta::Gone(pod("x", "1", 6).key().clone(), "1".into())];
     let late = [Delta::Apply(pod("x", "1", 6)), Delta::Delete(pod("x", "1", 7)), Delta::Apply(pod("x", "2", 8))];
     check(short.into_iter().chain(late).collect(), "+x@8");

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn client_counts_as_no_task() {
+    async fn client_does_not_count_as_a_task() {
         let client = Client::new(CountedService::new(ApiServer::new().service()), "default");
         assert_eq!(find_leftover_tasks().await, None);
         let task = tokio::spawn(std::future::pending::<()>());

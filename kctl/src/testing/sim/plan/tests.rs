@@ -59,7 +59,7 @@ fn leaders_are_frozen_shortly_before_each_write() {
 }
 
 #[test]
-fn external_calls_have_faults_of_their_own() {
+fn external_calls_have_separate_faults() {
     let points = FaultPoints { n_writes: 3, externals: vec!["create".into(), "tag".into()], ..FaultPoints::default() };
     let is_external = |fault: &Fault| matches!(fault, Fault::External { .. });
     assert_eq!(points.singles().iter().filter(|fault| is_external(fault)).count(), 10);
