@@ -9,12 +9,12 @@ mod features;
 mod gate;
 mod image;
 mod kubernetes;
+mod kubernetes_version;
 mod ledger;
 mod new_project;
 mod packages;
 mod process;
 mod real_server;
-mod release;
 mod shards;
 mod shared_build;
 mod sizes;
@@ -119,7 +119,7 @@ enum Command {
     /// a key wrote. Needs Linux and what `server` needs.
     Chaos(shards::Chaos),
     /// Kills the operator of `examples/podset` again and again on a real kube-apiserver that crashes twice, and checks that no set ever
-    /// has a Pod too many, and that all settle. Needs what `server` needs.
+    /// has more Pods than desired, and that all settle. Needs what `server` needs.
     Soak {
         #[command(flatten)]
         options: Options,

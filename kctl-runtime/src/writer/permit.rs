@@ -155,7 +155,7 @@ impl Writes {
 /// Call [`resolve`](Self::resolve) when the server has answered. A value that is dropped counts as a
 /// write that may still be in flight, until its time is over.
 #[derive(Debug)]
-#[must_use = "a write that is not answered keeps the lease from being handed back"]
+#[must_use = "a write that is not answered keeps the Lease from being released"]
 pub struct WriteGuard {
     /// The deadline of the request, whose time began when the permit was granted.
     deadline: Deadline,
