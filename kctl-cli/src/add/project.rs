@@ -75,7 +75,7 @@ impl Project {
         self.root.strip_prefix(&self.folder).unwrap_or(&self.root).display().to_string()
     }
 
-    /// Returns `true` if a path of the project exists. So does a symbolic link whose target is missing,
+    /// Returns `true` if a path of the project exists. A symbolic link whose target is missing exists too,
     /// because a write would follow it.
     ///
     /// # Errors
