@@ -1,5 +1,5 @@
-//! Hands over a key in a controller ring: its labels are removed once no reconcile of it runs and no write is on its
-//! way.
+//! Hands over a key in a controller ring: its labels are removed once no reconcile of it runs and no write is in
+//! flight.
 
 use std::time::Duration;
 

@@ -100,7 +100,7 @@ impl FaultPoints {
     }
 
     /// Returns the times of the writes before the final state. Faults at a time are over before the final deletion begins, so
-    /// they meet none of its writes.
+    /// they hit none of its writes.
     pub(super) fn write_times_of_work(&self) -> &[Duration] {
         debug_assert!(self.write_times.is_sorted(), "writes are recorded as they are sent");
         &self.write_times[..self.write_times.partition_point(|time| *time < self.settled)]

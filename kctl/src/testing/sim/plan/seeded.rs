@@ -331,8 +331,8 @@ impl FaultPoints {
 
     /// Returns a time before the final state was reached.
     ///
-    /// A run waits for the ends of its timed faults before it checks the final state. A later fault would only meet an app
-    /// that has nothing to do, and would never meet the deletion of all objects.
+    /// A run waits for the ends of its timed faults before it checks the final state. A later fault would only hit an app
+    /// that has nothing to do, and would never hit the deletion of all objects.
     fn any_time_of_work(&self, rng: &mut Rng) -> Duration {
         any_time_before(self.settled, rng)
     }

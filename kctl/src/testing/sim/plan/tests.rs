@@ -37,7 +37,7 @@ fn restarts_of_settled_states_come_first() {
 
 #[test]
 fn leaders_are_frozen_shortly_before_each_write() {
-    // The last write is one of the final deletion, which no freeze could meet.
+    // The last write is one of the final deletion, which no freeze could hit.
     let write_times = [0, 20, 20, 40, 90].map(Duration::from_secs).to_vec();
     let settled = Duration::from_secs(60);
     let points = FaultPoints { write_times, n_writes: 5, instances: 2, settled, ..FaultPoints::default() };
@@ -159,7 +159,7 @@ fn clock_jump_faults_cover_every_process() {
     assert_eq!(jumps.collect::<std::collections::BTreeSet<_>>(), [0, 1, 2].into());
 }
 
-/// A run waits for the ends of these faults before it checks the final state, so later ones would meet an idle app.
+/// A run waits for the ends of these faults before it checks the final state, so later ones would hit an idle app.
 /// [`CRASH_WINDOW_MIN`] is shorter than this work.
 #[test]
 fn timed_faults_of_seeds_meet_the_work() {
@@ -342,7 +342,7 @@ fn leases_lapse_shortly_before_a_write() {
         faults.into_iter().filter_map(of).collect()
     };
     for instances in [1, 2] {
-        // The last write is one of the final deletion, which no lapse could meet.
+        // The last write is one of the final deletion, which no lapse could hit.
         let (write_times, settled) = (vec![early, at, Duration::from_secs(60)], Duration::from_secs(30));
         let points = FaultPoints { write_times, n_writes: 3, instances, settled, ..FaultPoints::default() };
         let singles: Vec<_> = lapses(points.singles()).into_iter().map(|(time, _)| at.saturating_sub(time)).collect();

@@ -1,4 +1,4 @@
-//! Calls of fake systems outside of the cluster, which faults can meet as they meet requests.
+//! Calls of fake systems outside of the cluster, which faults can hit as they hit requests.
 
 use std::{
     cell::RefCell,
