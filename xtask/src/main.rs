@@ -63,7 +63,7 @@ enum Command {
         early: Vec<Step>,
         /// Compilers and linters, for example `clippy,features`: one after another, at the lowest priority, as soon as the tests
         /// are compiled. With several such options, these run at the same time as each other.
-        #[arg(long, alias = "beside", value_parser = Chain::parse, value_name = "STEPS")]
+        #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
         idle: Vec<Chain>,
         /// Suites that mostly wait for a server, for example `roles,kubectl`: one after another, at the same time as the steps
         /// after `test`. With several such options, these run at the same time as each other.
