@@ -42,9 +42,7 @@ pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Re
 async fn listen_on_last_port(options: ServeOptions, last_port: u16) -> io::Result<TcpListener> {
     match listen(ServeOptions { port: last_port, ..options }).await {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            tracing::warn!(
-                "port {last_port}, which this server had last, is in use: kubeconfigs of before lead elsewhere"
-            );
+            tracing::warn!("port {last_port} of the last start is in use: earlier kubeconfigs point to another server");
             listen(options).await
         }
         listened => listened,

@@ -20,9 +20,9 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
         assert_eq!(response.0, 500, "{message}");
         assert!(message.contains("objects.jsonl: ") && message.contains(what), "{message}");
     };
-    check_error(&create("first").await, "it is done, and lost if the server ends before it can be kept");
-    check_error(&create("second").await, "nothing is changed until it can be kept");
-    check_error(&server.send_json("DELETE", &format!("{configs}/before"), &json!({})).await, "nothing is changed");
+    check_error(&create("first").await, "the write took effect, and is lost if the server ends before it is stored");
+    check_error(&create("second").await, "writes are rejected until this one can be stored");
+    check_error(&server.send_json("DELETE", &format!("{configs}/before"), &json!({})).await, "writes are rejected");
     let review = json!({ "spec": { "resourceAttributes": { "verb": "get", "resource": "pods" } } });
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     assert_eq!(server.send_json("POST", reviews, &review).await.0, 201, "it changes nothing");

@@ -44,7 +44,7 @@ const KIND: &str = "ResourceInterpreterCustomization";
 #[non_exhaustive]
 pub enum CustomizationError {
     /// The object is not a customization: remove it.
-    #[error("object {name:?} is no {KIND} of {API_VERSION} but a {found}: remove it")]
+    #[error("object {name:?} is not a {KIND} of {API_VERSION} but a {found}: remove it")]
     #[non_exhaustive]
     OtherKind {
         /// `metadata.name` of the object; empty if it has none.

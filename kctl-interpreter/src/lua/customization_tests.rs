@@ -68,7 +68,7 @@ fn mistakes_are_rejected_by_name() {
         (
             vec![json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}})],
             vec![
-                "object \"x\" is no ResourceInterpreterCustomization of config.karmada.io/v1alpha1 but a Secret of v1: remove it",
+                "object \"x\" is not a ResourceInterpreterCustomization of config.karmada.io/v1alpha1 but a Secret of v1: remove it",
             ],
         ),
     ] {
