@@ -7,8 +7,9 @@ use kctl::{
     kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta},
     object::{Kind, Object},
     prelude::*,
-    watches::{CHANGES_WAITING_MAX, Projection, Watch, WatchConfig, WatchError, Watches},
+    watches::{Projection, Watch, WatchConfig, WatchError, Watches},
 };
+use kctl_runtime::watches::CHANGES_WAITING_MAX;
 use parking_lot::Mutex;
 
 use crate::world::{Log, With, World, advance_seconds, app};

@@ -3,7 +3,6 @@
 
 use kctl::{
     json,
-    karmada::webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions},
     kube::{
         Api, Client,
         api::{DeleteParams, Patch, PatchParams},
@@ -11,6 +10,7 @@ use kctl::{
     },
     prelude::*,
 };
+use kctl_interpreter::webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions};
 use multicluster::{PropagationPolicy, ResourceBinding};
 
 use crate::{
