@@ -49,7 +49,7 @@ pub enum ApiError {
         operation: Operation,
         /// HTTP status code.
         code: u16,
-        /// `reason` of the Status object, for example `Conflict`; empty if the response was no Status.
+        /// `reason` of the Status object, for example `Conflict`; empty if the response was not a Status.
         reason: String,
         /// `message` of the Status object, or the first 500 characters of another answer with the code. Never empty for a
         /// response: without a body it is `302 Found without a message`.
