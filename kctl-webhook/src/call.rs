@@ -54,7 +54,7 @@ pub(crate) async fn catch_unwind<T>(
 ) -> Result<T, String> {
     let failed = |panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        let text = format!("panic in {}: {}", about.named_location(), text.unwrap_or("without a text"));
+        let text = format!("panic in {}: {}", about.named_location(), text.unwrap_or("without a message"));
         tracing::error!(object, "{text}");
         text
     };

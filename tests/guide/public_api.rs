@@ -272,7 +272,7 @@ const EXHAUSTIVE: [(&str, &str); 51] = [
     ("kctl_interpreter::division::StaticWeight", "the inputs of a pure function"),
     (
         "kctl_interpreter::division::TargetCluster",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     ("kctl_interpreter::function::ClusterStatus", "users build it to call their functions in tests"),
     ("kctl_interpreter::function::InProcess", "a type without values, for bounds"),
@@ -281,30 +281,30 @@ const EXHAUSTIVE: [(&str, &str); 51] = [
     ("kctl_interpreter::lua::ScriptInputs", "the inputs of Karmada's scripts"),
     (
         "kctl_interpreter::operation::AggregatedStatusItem",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     ("kctl_interpreter::operation::Aggregation", "the inputs of an operation"),
     (
         "kctl_interpreter::operation::Component",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     (
         "kctl_interpreter::operation::DependentReference",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     ("kctl_interpreter::operation::Inputs", "the inputs of an operation, built with `..Inputs::default()`"),
     (
         "kctl_interpreter::operation::NodeClaim",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     ("kctl_interpreter::operation::Object", "the inputs of an operation"),
     (
         "kctl_interpreter::operation::ReplicaRequirements",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     (
         "kctl_interpreter::operation::Replicas",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     ("kctl_interpreter::operation::Retention", "the inputs of an operation"),
     ("kctl_interpreter::operation::Revision", "the inputs of an operation"),
@@ -329,7 +329,7 @@ const EXHAUSTIVE: [(&str, &str); 51] = [
     ("kctl_webhook::admission::ClientConfig", "a Service or a URL, as in the API"),
     ("kctl_webhook::admission::Configurations", "the fields that configurations must have"),
     ("kctl_webhook::server::Pair", "a certificate and its key are all there is"),
-    ("kctl_webhook::server::Routes", "users build it from a router of their own"),
+    ("kctl_webhook::server::Routes", "users build it from their own router"),
 ];
 
 #[test]

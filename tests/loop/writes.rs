@@ -343,7 +343,7 @@ async fn changed_own_status_is_written_without_a_loop() {
     world.patch_deployment("web", kctl::json!({ "spec": { "replicas": 7 } })).await;
     advance_seconds(60).await;
     assert_eq!(n_patches(&world), 2);
-    assert_eq!(world.n_requests("patch", "deployments"), 2, "the test's own: a status is a request of its own");
+    assert_eq!(world.n_requests("patch", "deployments"), 2, "the test's own: the status is a separate request");
 }
 
 const FINALIZER: &str = "example.com/clean";
@@ -395,7 +395,7 @@ async fn finalizer_is_added_before_reconcile_removed_after_cleanup() {
     assert!(configs.get("a").await.unwrap().finalizers().contains(&FINALIZER.to_owned()), "a failure keeps it");
     advance_seconds(5).await;
     assert_eq!(log.take(), ["finalize 2", "finalize 3"], "and then never again");
-    assert_eq!(configs.get("a").await.unwrap().finalizers(), ["example.com/other"], "those of others stay");
+    assert_eq!(configs.get("a").await.unwrap().finalizers(), ["example.com/other"], "finalizers of others are kept");
     let none = kctl::json!({ "metadata": { "finalizers": null } });
     configs.patch("a", &PatchParams::default(), &Patch::Merge(none)).await.unwrap();
     assert!(configs.get_opt("a").await.unwrap().is_none());

@@ -313,7 +313,7 @@ async fn state_explains_unusually_many_conflicts() {
 }
 
 #[tokio::test]
-async fn recovered_key_is_no_longer_listed_as_failing() {
+async fn recovered_key_is_not_listed_as_failing() {
     let site = site(&[], None).await;
     site.create("fails").await;
     site.state_when(|state| state["controllers"][0]["n_failing"] == 1).await;

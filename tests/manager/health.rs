@@ -520,7 +520,7 @@ async fn unusable_listen_address_is_named_with_its_flag() {
     let error = bind(&taken.0).await.unwrap_err().to_string();
     let port = taken.0.rsplit(':').next().unwrap();
     let wanted = format!(
-        "--health-probe-bind-address={}: port {port} is in use; stop what uses it, or choose another one",
+        "--health-probe-bind-address={}: port {port} is in use; stop what uses it, or choose another port",
         taken.0
     );
     assert_eq!(error, wanted);

@@ -187,7 +187,7 @@ async fn reconciles_are_counted_by_what_they_come_to() {
     advance_seconds(1).await;
     let text = metrics.text(Format::Prometheus);
     let conflicts = value(&text, r#"controller_runtime_reconcile_total{controller="does",result="conflict"}"#);
-    assert!(conflicts >= 1, "an outdated state is no error");
+    assert!(conflicts >= 1, "an outdated state is not an error");
     assert_eq!(value(&text, r#"controller_runtime_reconcile_errors_total{controller="does"}"#), 4);
 }
 

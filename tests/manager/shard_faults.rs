@@ -81,7 +81,7 @@ async fn restarted_container_releases_its_former_seat() {
 
 /// The replicas notice the deletion at their next read, up to a retry period later.
 #[tokio::test(start_paused = true)]
-async fn deleted_settings_lease_lets_no_other_settings_in() {
+async fn deleted_settings_lease_admits_no_other_settings() {
     let world = ShardWorld::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
     advance_seconds(10).await;

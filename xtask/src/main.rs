@@ -1,6 +1,6 @@
 //! `cargo xtask`: runs one or all steps of the gate, runs a real API server, and moves to another Kubernetes version.
 
-mod beside;
+mod background;
 mod bump;
 mod ci;
 mod descendants;
@@ -9,12 +9,12 @@ mod features;
 mod gate;
 mod image;
 mod kubernetes;
+mod kubernetes_version;
 mod ledger;
 mod new_project;
 mod packages;
 mod process;
 mod real_server;
-mod release;
 mod shards;
 mod shared_build;
 mod sizes;
@@ -64,7 +64,7 @@ enum Command {
         /// Compilers and linters, for example `clippy,features`: one after another, at the lowest priority, as soon as the tests
         /// are compiled. With several such options, these run at the same time as each other.
         #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
-        beside: Vec<Chain>,
+        idle: Vec<Chain>,
         /// Suites that mostly wait for a server, for example `roles,kubectl`: one after another, at the same time as the steps
         /// after `test`. With several such options, these run at the same time as each other.
         #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
@@ -119,7 +119,7 @@ enum Command {
     /// a key wrote. Needs Linux and what `server` needs.
     Chaos(shards::Chaos),
     /// Kills the operator of `examples/podset` again and again on a real kube-apiserver that crashes twice, and checks that no set ever
-    /// has a Pod too many, and that all settle. Needs what `server` needs.
+    /// has more Pods than desired, and that all settle. Needs what `server` needs.
     Soak {
         #[command(flatten)]
         options: Options,
@@ -297,9 +297,7 @@ fn run_step(command: StepCommand) -> Result {
 fn run(command: Command) -> Result {
     match command {
         Command::Step(step) => run_step(step),
-        Command::Ci { steps, waiting, early, beside, options } => {
-            ci::run(&Plan { steps, waiting, early, beside }, options)
-        }
+        Command::Ci { steps, waiting, early, idle, options } => ci::run(&Plan { steps, waiting, early, idle }, options),
         Command::Prepare(options) => run_single_step(options, ci::prepare),
         Command::Check => process::cargo("check").args(["--workspace", "--all-targets", "--locked"]).run(),
         Command::Msrv(options) => run_single_step(options, steps::msrv),

@@ -237,7 +237,7 @@ impl Journal {
         if self.missed.is_empty() {
             let Err(error) = self.lines.append(resource, key, revision, object) else { return };
             let file = self.folder.join(FILE);
-            tracing::error!(%error, file = %file.display(), "changes cannot be kept, and are rejected until they can");
+            tracing::error!(%error, file = %file.display(), "failed to write the journal; writes are rejected until it works again");
         }
         self.missed.insert((resource.clone(), key.clone()));
     }
@@ -277,7 +277,7 @@ impl Journal {
         let was_missed = self.missed.remove(&(resource.clone(), key.clone()));
         debug_assert!(was_missed, "an object is written again only if its last change is missing");
         if self.missed.is_empty() {
-            tracing::info!("changes are kept again");
+            tracing::info!("the journal can be written again");
         }
         Ok(())
     }
@@ -298,7 +298,7 @@ impl Journal {
                 DEAD_LINES_MAX
             }
             Err(error) => {
-                tracing::warn!(%error, folder = %self.folder.display(), "the file of all changes cannot be put together");
+                tracing::warn!(%error, folder = %self.folder.display(), "failed to compact the journal; trying again later");
                 self.dead_max + DEAD_LINES_MAX
             }
         };
@@ -366,7 +366,7 @@ fn with_path(file: &Path, error: &io::Error) -> io::Error {
 /// Returns the error for a journal without objects in a folder with certificates.
 fn lost_objects_error(file: &Path) -> io::Error {
     let why = format!(
-        "{}: the file has no objects, but {CERTIFICATES} next to it is of an earlier start: the objects are lost; put back a copy of the folder, or \
+        "{}: the file has no objects, but {CERTIFICATES} next to it is of an earlier start: the objects are lost; restore a copy of the folder, or \
          remove the file to start without objects",
         file.display()
     );
@@ -377,7 +377,7 @@ fn lost_objects_error(file: &Path) -> io::Error {
 /// confirms its write.
 fn damaged_line_error(file: &Path, line: usize, error: &dyn Display) -> io::Error {
     let why = format!(
-        "{}: line {line} cannot be read: {error}; put back a copy of the folder, or remove the file from this line on, with \
+        "{}: line {line} cannot be read: {error}; restore a copy of the folder, or remove the file from this line on, with \
          which all later writes are lost",
         file.display()
     );

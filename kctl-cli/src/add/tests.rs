@@ -156,7 +156,7 @@ fn changed_file_keeps_its_link_and_permissions() {
 }
 
 #[test]
-fn lock_files_of_editors_are_no_modules() {
+fn lock_files_of_editors_are_not_modules() {
     let folder = Folder::new("lock", MAIN);
     write(&folder.0.join("src/.#main.rs"), "not Rust").unwrap();
     folder.add(controller("tea-room")).unwrap();

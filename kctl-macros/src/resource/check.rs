@@ -13,14 +13,14 @@ use super::{
     generics::{self, BorrowedFields},
     inner_markers,
     json::Json,
-    json_names, kube_options, left_out,
+    json_names, kube_options,
     marker::{Marker, Markers},
     markers,
     meta_option::MetaOption,
     missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
-    none::NonePolicy,
-    unreadable, unstorable,
+    none_policy::NonePolicy,
+    skip_serializing_if, unreadable, unstorable,
 };
 use crate::{codes, crate_path::CratePath, diagnostics::Errors, function::item_keyword, source_file};
 
@@ -97,7 +97,7 @@ fn describe(
     let on_field = |field: &mut Field, errors: &mut Errors| {
         let none = NonePolicy::of(field, &container);
         let found = annotations(&mut field.attrs, none, errors);
-        left_out::check(field, &container, &found.markers, errors);
+        skip_serializing_if::check(field, &container, &found.markers, errors);
         unreadable::check(field, &container, &found.markers, errors);
         inner_markers::check(field, &found.markers, errors);
         found

@@ -5,7 +5,7 @@
 
 use syn::{Attribute, Field, GenericArgument, PathArguments, Type};
 
-use super::{json::Json, marker::Markers, meta_option::MetaOption, none::is_plain};
+use super::{json::Json, marker::Markers, meta_option::MetaOption, none_policy::is_plain};
 use crate::{
     codes,
     diagnostics::Errors,

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn closed_cache_is_no_suspect_when_reopened() {
+    async fn closed_cache_is_not_suspected_when_reopened() {
         let manager = manager();
         let health = Health::new(manager.view(), manager.metrics().clone());
         let name = "store-watch-pods";

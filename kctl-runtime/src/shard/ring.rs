@@ -289,7 +289,7 @@ impl Ring {
             if state.running.contains_key(&primary) {
                 return NextStep::Wait;
             }
-            // Before the hand-over looks for writes on their way, so that none begins after that.
+            // Before the hand-over looks for writes in flight, so that none begins after that.
             state.tenures.end(kind, object.key());
             if let Some(version) = version {
                 state.note_hand_over(&primary, version);
@@ -329,7 +329,7 @@ impl Ring {
         }
     }
 
-    /// Returns the time until which a write of this key may be on its way, `None` if all were answered or are over.
+    /// Returns the time until which a write of this key may be in flight, `None` if all were answered or are over.
     pub(crate) fn unresolved_until(&self, key: &ObjectKey) -> Option<Instant> {
         self.counter(self.slot(key)).unresolved_until()
     }
@@ -570,7 +570,7 @@ mod tests {
         assert_eq!(counts.last(), Some(&n_cached), "twice as many");
     }
 
-    /// A task that a reconcile has spawned works in the tenure, while a second controller shows a state of before it.
+    /// A task that a reconcile has spawned works in the tenure, while the cache of a second controller is older than the tenure.
     #[tokio::test(start_paused = true)]
     async fn outdated_cache_ends_no_later_tenure() {
         let (_election, _permit, ring) = shard(60);

@@ -35,7 +35,7 @@ impl Source {
             state => state?,
         };
         if version.parse::<u64>().is_ok() {
-            self.store().push_and_wait(Delta::ListBesideWatch(scope.clone(), objects, version)).await;
+            self.store().push_and_wait(Delta::ListDuringWatch(scope.clone(), objects, version)).await;
             return Ok(());
         }
         // Versions that are not numbers have no order, so the list replaces the whole scope, like a list of the reflector.

@@ -49,7 +49,7 @@ pub enum ApiError {
         operation: Operation,
         /// HTTP status code.
         code: u16,
-        /// `reason` of the Status object, for example `Conflict`; empty if the response was no Status.
+        /// `reason` of the Status object, for example `Conflict`; empty if the response was not a Status.
         reason: String,
         /// `message` of the Status object, or the first 500 characters of another answer with the code. Never empty for a
         /// response: without a body it is `302 Found without a message`.
@@ -217,7 +217,7 @@ impl ApiError {
     /// ```
     pub fn rejected(operation: impl Into<Operation>, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let status = Status::read(code, body);
-        // A gateway's 503 may have a JSON body with the code 404 of its own. That is not a kind that is not served.
+        // A gateway's 503 may have a JSON body with the gateway's own code 404. That does not mean that the kind is not served.
         let code = if status.kind == "Status" && status.code != 0 { status.code } else { code };
         Self::with_status(operation.into(), code, retry_after, status)
     }

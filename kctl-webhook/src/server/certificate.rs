@@ -398,7 +398,7 @@ impl SelfSignedAuthority {
             return Self::parse(&text).map_err(|error| {
                 let file = path.display();
                 let help =
-                    "put back a copy, or remove the file for a new authority, which configurations have to trust anew";
+                    "restore a copy, or remove the file for a new authority, which all configurations must then trust";
                 format!("{file}: this is not the authority that kctl has written: {error}; {help}").into()
             });
         }
@@ -492,7 +492,7 @@ mod tests {
         let second = write(&folder);
         tokio::time::sleep(RELOAD_INTERVAL * 2).await;
         assert_eq!(served(&identity), second);
-        assert_eq!(identity.current.reads(), (1 + 4, 2), "the start, and four looks of which two found half a key");
+        assert_eq!(identity.current.reads(), (1 + 4, 2), "the start, and four reads, two of half a key");
         fs::write(folder.join("ca.crt"), "no PEM").unwrap();
         let error = Identity::new(&Certificate::in_folder(&folder), &[]).err().unwrap().to_string();
         assert!(error.ends_with("ca.crt: contains no PEM certificate"), "{error}");

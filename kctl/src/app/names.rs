@@ -159,7 +159,7 @@ mod tests {
 
     #[cfg(feature = "webhook")]
     #[test]
-    fn webhook_urls_are_those_of_api_servers() {
+    fn webhook_urls_match_api_servers() {
         for text in ["https://a", "https://a.example.com:9443/path/", "https://192.0.2.1:9443", "https://[::1]:9443"] {
             assert_eq!(webhook_url(text).as_deref(), Ok(text));
         }

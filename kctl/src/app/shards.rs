@@ -66,8 +66,8 @@ pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> 
     }
     if listed.items.is_empty() {
         return Err(format!(
-            "no Lease of a slot of {name} in namespace {namespace}; if the replicas run with --leader-election-id, as those of a Helm \
-             release do, give the same here, and another namespace by --leader-election-namespace"
+            "no Lease of a slot of {name} in namespace {namespace}; if the replicas run with --leader-election-id, like the replicas of a Helm \
+             release, give the same here, and another namespace by --leader-election-namespace"
         )
         .into());
     }
@@ -142,7 +142,7 @@ fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Ti
         owner if owner.is_empty() => "It has no owner: no replica reconciles the key until one takes the slot.".into(),
         owner if is_expired => format!(
             "Its Lease is held by {owner}, but was last renewed at {} for {}s. If {owner} has crashed, no replica reconciles the key \
-             until another one takes the slot.",
+             until another replica takes the slot.",
             kctl_apimachinery::time::seconds(spec.renew_time.map(|time| time.0).unwrap_or_default()),
             spec.lease_duration_seconds.unwrap_or_default()
         ),

@@ -1,4 +1,4 @@
-//! The API server is restored from a backup while replicas run: their Leases have the records and versions of before.
+//! The API server is restored from a backup while replicas run: their Leases have older records and versions.
 
 use kctl::{
     apiserver::ApiServer,
@@ -52,9 +52,9 @@ async fn replica_missing_in_backup_gets_slots_back() {
 }
 
 /// In the backup, the first replica has all slots, and the seat of the second one is free. So the first one wants the slots of
-/// the second one at once, and finds its name in their Leases. The second one does not reach the Leases, and works on.
+/// the second one at once, and finds its name in their Leases. The second one does not reach the Leases, and continues.
 #[tokio::test(start_paused = true)]
-async fn owner_before_restore_works_on_alone() {
+async fn owner_before_restore_continues_alone() {
     let mut world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, former) = (world.start("a").await, world.start("former").await);
     advance_seconds(5).await;

@@ -147,8 +147,8 @@ impl Election {
         self
     }
 
-    /// Makes it count the validity of the Lease from when this process saw this record change, rather than from its own
-    /// first read.
+    /// Sets the record of the Lease and the time at which this process saw it change. The validity counts from that time,
+    /// rather than from the first read.
     pub(super) fn with_observed_record(mut self, record: Record, observed_at: Instant) -> Self {
         self.observed = self.observed.assume(record, observed_at, &self.config.identity);
         self
@@ -171,8 +171,7 @@ impl Election {
         writes && self.leading.is_none()
     }
 
-    /// Makes it start with the knowledge that the Lease is missing, so that the record counts from its own time rather than from
-    /// the first read.
+    /// Starts the election with a missing Lease, so that a record counts from its own time rather than from the first read.
     pub(super) fn with_missing_lease(mut self) -> Self {
         self.observed.is_gone = true;
         self

@@ -181,7 +181,7 @@ mod tests {
             env.writer.uncertain_writes().add_lost(&key_of(&tenures, slot), &env.primary);
         }
         tenures.end(0);
-        assert!(serve_new_slots(&tenures, env, queue, &controller.history).now_or_never().is_none(), "it goes on");
+        assert!(serve_new_slots(&tenures, env, queue, &controller.history).now_or_never().is_none(), "it continues");
         assert_eq!(env.writer.uncertain_writes().keys(), [key_of(&tenures, 1)]);
     }
 
@@ -206,7 +206,7 @@ mod tests {
         tenures.end(0);
         let regained = tenures.begin(0, &WritePermit::always());
         let served = timeout(Duration::from_secs(1), serve_new_slots(&tenures, env, queue, &controller.history)).await;
-        assert!(served.is_err() && env.gate.is_open(&regained), "it goes on");
+        assert!(served.is_err() && env.gate.is_open(&regained), "it continues");
         assert_eq!(env.applied.primaries(), [key_of(&tenures, 1)]);
     }
 }

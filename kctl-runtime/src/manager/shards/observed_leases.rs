@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn renewal_of_valid_lease_is_no_change() {
+    fn renewal_of_valid_lease_is_not_a_change() {
         let (mut seen, start) = (ObservedLeases::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let longer = |renewed: &str| Record { lease_duration_seconds: Some(30), ..held("a", renewed) };

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn default_that_is_no_multiple_is_reported() {
+    fn default_that_is_not_a_multiple_is_reported() {
         for (kind, factor, given, fits) in [
             ("number", json!(0.1), json!(0.3), true),
             ("number", json!(0.1), json!(0.7), true),

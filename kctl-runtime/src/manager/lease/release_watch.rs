@@ -19,7 +19,7 @@ use crate::{
     store::{Change, Handler, SharedStore},
 };
 
-/// Wakes `handed_back` each time the Lease has no holder. If processes hold it together, also when the first of them
+/// Wakes `released` each time the Lease has no holder. If processes hold it together, also when the first of them
 /// acquires it, so that those that waited begin at the same time.
 ///
 /// `role` has the options of `generate-rbac` that print the permission.
@@ -30,7 +30,7 @@ pub(super) async fn watch_for_release(
     config: &ElectionConfig,
     holders: Holders,
     role: &str,
-    handed_back: Arc<Notify>,
+    released: Arc<Notify>,
 ) {
     let leases = WatchConfig {
         namespaces: vec![config.namespace.clone()],
@@ -51,7 +51,7 @@ pub(super) async fn watch_for_release(
         };
         let is_free = holder.as_deref() == Some("");
         if is_free || (shared.is_some() && holder == shared && before != holder) {
-            handed_back.notify_one();
+            released.notify_one();
         }
     });
     let subscribe = async { drop(store.subscribe(handler).await) };
