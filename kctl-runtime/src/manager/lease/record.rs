@@ -61,6 +61,12 @@ impl Record {
         Duration::from_secs(self.lease_duration_seconds.unwrap_or_default())
     }
 
+    /// Returns `true` if the holder has released the Lease itself. client-go writes the same record (`release`). A holder that
+    /// another client has removed may be at work.
+    pub(in crate::manager) fn is_released(&self) -> bool {
+        self.holder().is_empty() && self.lease_duration_seconds == Some(1) && self.acquire_time == self.renew_time
+    }
+
     /// Returns the record of a holder that acquires or renews the Lease now. `before` is the current record.
     ///
     /// A renewal keeps `acquireTime` and `leaseTransitions`. A new holder counts one transition more.

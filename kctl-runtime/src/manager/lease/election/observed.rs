@@ -26,6 +26,8 @@ pub(super) struct Observed {
     /// `true` if the record of `seen` is one that this process wrote, and no other process has held the Lease since.
     /// Invariant: `false` before a record was seen.
     pub(super) is_own: bool,
+    /// End of the valid record of another process that another client has edited: the process may be at work until then.
+    edited_until: Option<Instant>,
     /// `true` if the Lease did not exist at the last read.
     pub(super) is_gone: bool,
 }
@@ -45,6 +47,24 @@ impl Observed {
     /// Returns the last record.
     pub(super) fn record(&self) -> Option<&Record> {
         self.seen.as_ref().map(|(record, _)| record)
+    }
+
+    /// Notes that `record` was read, before it is [observed](Self::observe). Only its holder ends a Lease early, by a
+    /// release.
+    ///
+    /// A person may remove the holder, or shorten the duration. The holder notices that at its next renewal, and works
+    /// until then.
+    pub(super) fn note_edit(&mut self, record: &Record, now: Instant) {
+        if record.is_released() {
+            self.edited_until = None;
+            return;
+        }
+        let ends_early = |last: &Record| record.holder().is_empty() || record.duration() < last.duration();
+        if self.record().is_some_and(ends_early)
+            && let Some(end) = self.expiry_of_other().filter(|end| *end > now)
+        {
+            self.edited_until = Some(end);
+        }
     }
 
     /// Records a record if it changed. Only the local time of the change counts; the times in it come from another
@@ -85,9 +105,11 @@ impl Observed {
 
     /// Returns when the Lease of another process expires or has expired, `None` without such a holder.
     pub(super) fn expiry_of_other(&self) -> Option<Instant> {
-        let (record, observed_at) = self.seen.as_ref()?;
-        let is_other = !record.holder().is_empty() && !self.is_own;
-        is_other.then(|| *observed_at + record.duration())
+        if self.is_own {
+            return None;
+        }
+        let held = self.seen.as_ref().filter(|(record, _)| !record.holder().is_empty());
+        held.map(|(record, observed_at)| *observed_at + record.duration()).max(self.edited_until)
     }
 
     /// Checks the invariants of the fields between two inputs.

@@ -108,6 +108,42 @@ fn own_record_of_a_backup_is_not_acquired() {
     }
 }
 
+/// A person has removed the holder, or shortened the Lease. The holder works until its next renewal.
+#[test]
+fn edited_lease_counts_until_its_former_end() {
+    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let lease = |holder: &str, duration: u64, acquired: &str, renewed: &str| {
+        let spec = json!({
+            "holderIdentity": holder, "leaseDurationSeconds": duration, "acquireTime": acquired, "renewTime": renewed,
+        });
+        json!({ "metadata": { "resourceVersion": "7" }, "spec": spec })
+    };
+    let held = lease("b", 15, "0", "5");
+    let no_holder = [lease("", 15, "0", "5"), lease("", 1, "0", "5"), json!({ "metadata": {}, "spec": {} })];
+    let shorter = [lease("b", 1, "0", "5")];
+    for holders in [Holders::Together, Holders::Numbered { process: 1 }] {
+        for edited in no_holder.iter().chain(&shorter) {
+            let mut election = Election::new(config(), start).with_holders(holders);
+            election.handle(Input::Read(held.clone()), start, wall);
+            for (seconds, is_taken) in [(2, false), (14, false), (15, true)] {
+                election.handle(Input::WaitEnded, at(seconds), wall);
+                election.handle(Input::Read(edited.clone()), at(seconds), wall);
+                assert_eq!(election.is_acquiring(), is_taken, "{holders:?}, {edited} after {seconds} s");
+            }
+        }
+        // A holder that releases the Lease has ended its work, also after an edit.
+        let mut election = Election::new(config(), start).with_holders(holders);
+        for (lease, seconds, is_taken) in
+            [(&held, 0, false), (&no_holder[0], 2, false), (&lease("", 1, "9", "9"), 4, true)]
+        {
+            election.handle(Input::WaitEnded, at(seconds), wall);
+            election.handle(Input::Read(lease.clone()), at(seconds), wall);
+            assert_eq!(election.is_acquiring(), is_taken, "{holders:?}, {lease} after {seconds} s");
+        }
+    }
+}
+
 /// With a wait after each read, replicas would lose the Lease while each of their requests takes 2.8 s.
 #[test]
 fn slow_reads_of_shared_lease_follow_each_other() {
