@@ -55,7 +55,7 @@ impl ObservedLeases {
         let (is_held, is_valid) = (!record.holder().is_empty(), expiry(known) > now);
         let has_same_holder = known.0.holder() == record.holder();
         let is_renewal = is_held && is_valid && has_same_holder && known.0.duration() == record.duration();
-        let is_released = record.is_released();
+        let is_released = record.is_release_of(&known.0);
         let ends_early = !has_same_holder || record.duration() < known.0.duration();
         let (before, _) = std::mem::replace(known, (record, now));
         if is_released {

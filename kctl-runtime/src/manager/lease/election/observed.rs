@@ -26,7 +26,7 @@ pub(super) struct Observed {
     /// `true` if the record of `seen` is one that this process wrote, and no other process has held the Lease since.
     /// Invariant: `false` before a record was seen.
     pub(super) is_own: bool,
-    /// End of the valid record of another process that another client has edited: the process may be at work until then.
+    /// End of the valid record of another process that was replaced without a release: the process may be at work until then.
     edited_until: Option<Instant>,
     /// `true` if the Lease did not exist at the last read.
     pub(super) is_gone: bool,
@@ -52,17 +52,16 @@ impl Observed {
     /// Notes that `record` was read, before it is [observed](Self::observe). Only its holder ends a Lease early, by a
     /// release.
     ///
-    /// A person may remove the holder, or shorten the duration. The holder notices that at its next renewal, and works
-    /// until then.
+    /// A person may remove the holder, or shorten the duration, and a backup may have an earlier release. The holder
+    /// notices that at its next renewal, and works until then.
     pub(super) fn note_edit(&mut self, record: &Record, now: Instant) {
-        if record.is_released() {
+        let Some(last) = self.record().filter(|last| *last != record) else { return };
+        if record.is_release_of(last) {
             self.edited_until = None;
             return;
         }
-        let ends_early = |last: &Record| record.holder().is_empty() || record.duration() < last.duration();
-        if self.record().is_some_and(ends_early)
-            && let Some(end) = self.expiry_of_other().filter(|end| *end > now)
-        {
+        let ends_early = record.holder().is_empty() || record.duration() < last.duration();
+        if let Some(end) = self.expiry_of_other().filter(|end| ends_early && *end > now) {
             self.edited_until = Some(end);
         }
     }
