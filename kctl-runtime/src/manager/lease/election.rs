@@ -268,10 +268,7 @@ impl Election {
         let is_changed = self.observed.record().is_some_and(|previous| *previous != record);
         let is_own = record.holder() == self.config.identity && !self.shows_earlier_term(now);
         self.observed.is_gone = false;
-        if self.holders != Holders::One {
-            // client-go takes a Lease without a holder at once. Replicas that share the work don't.
-            self.observed.note_edit(&record, now);
-        }
+        self.observed.note_edit(&record, now);
         self.observed.is_own = is_own;
         self.observed.observe(record.clone(), now, effects);
         if self.leading.is_none() {
