@@ -24,7 +24,8 @@
 //! - A process considers itself the leader for a shorter time than other processes do. Its term counts from before the
 //!   request, theirs from when they see the response.
 //! - A candidate never acquires a held Lease whose record it saw change less than its duration ago. That includes a
-//!   record with its name from a backup, which took the place of another holder's.
+//!   record with its name from a backup, which took the place of another holder's, and one whose holder was removed
+//!   without a release.
 //! - `Ended` is the last effect, and comes once.
 //!
 //! Two processes may still *act* at the same time, because a paused process does not look at its clock. That is what

@@ -145,6 +145,20 @@ fn edited_lease_counts_for_its_former_duration() {
     }
 }
 
+/// With fewer transitions, a candidate that has seen the deleted Lease would count the release as one of a backup.
+#[test]
+fn deleted_lease_is_released_with_its_transitions() {
+    let (now, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let mut election = Election::new(config(), now);
+    let mut lease = Some(json!({ "metadata": {}, "spec": { "holderIdentity": "", "leaseTransitions": 3 } }));
+    perform(&mut election, &mut lease, now, wall);
+    assert!(election.leading.is_some());
+    election.handle(Input::Stop { release: true }, now, wall);
+    election.handle(Input::Absent, now, wall);
+    let Step::Send(LeaseRequest::Create(released), _) = election.step() else { panic!("{:?}", election.step()) };
+    assert_eq!((&released["spec"]["holderIdentity"], &released["spec"]["leaseTransitions"]), (&json!(""), &json!(4)));
+}
+
 /// With a wait after each read, replicas would lose the Lease while each of their requests takes 2.8 s.
 #[test]
 fn slow_reads_of_shared_lease_follow_each_other() {
