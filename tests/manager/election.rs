@@ -106,6 +106,20 @@ async fn free_lease_is_taken_at_once() {
     }
 }
 
+/// A person has removed the holder. It may be at work until its next renewal, and does not reach the API server.
+#[tokio::test(start_paused = true)]
+async fn emptied_lease_is_taken_after_its_duration() {
+    let contest = Contest::new();
+    let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
+    advance_seconds(5).await;
+    leader.running.abort();
+    contest.change(json!({ "spec": { "holderIdentity": "" } })).await;
+    advance_seconds(14).await;
+    assert!(!standby.leadership.is_leading(), "the leader may be at work");
+    advance_seconds(6).await;
+    assert!(standby.leadership.is_leading());
+}
+
 #[tokio::test(start_paused = true)]
 async fn leader_renews_without_reading() {
     let contest = Contest::new();

@@ -102,6 +102,26 @@ async fn deleted_settings_lease_admits_no_other_settings() {
     world.check_nothing_ran_twice();
 }
 
+/// A person removes the holder to let replicas with other settings begin. The present ones notice that at their next read, up
+/// to a retry period later.
+#[tokio::test(start_paused = true)]
+async fn emptied_settings_lease_lets_no_other_settings_in() {
+    let world = ShardWorld::new(Duration::from_millis(200)).await;
+    let a = world.start("a").await;
+    let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
+    let b = world.start_by("b", other).await;
+    advance_seconds(10).await;
+    world.contest.change(kctl::json!({ "spec": { "holderIdentity": "" } })).await;
+    for state in 1..=20 {
+        world.change(state).await;
+        advance_seconds(1).await;
+    }
+    world.wait_until_reconciled_at(20).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
+    assert_eq!(world.leases().await["podset"], "shards-8-by-object-v2");
+    world.check_nothing_ran_twice();
+}
+
 /// The owners don't reach their Leases of slots, so only the Lease of the settings is created again.
 #[tokio::test(start_paused = true)]
 async fn deleted_settings_and_slots_wait_for_former_owners() {

@@ -234,20 +234,27 @@ impl RingLabels {
         } })
     }
 
-    /// Removes the labels of the ring from an object that this program creates or applies.
+    /// Returns `true` for the labels of this ring and of others: they differ after the slash.
+    fn is_ring_label(&self, label: &str) -> bool {
+        let prefix = label.split_once('/').map(|(prefix, _ring)| prefix);
+        [&self.shard_label, &self.drain_label].into_iter().any(|own| {
+            let own_prefix = own.split_once('/').map(|(prefix, _ring)| prefix);
+            label == own || (prefix.is_some() && prefix == own_prefix)
+        })
+    }
+
+    /// Removes the labels of all rings from an object that this program creates or applies.
     ///
     /// Code that copies the labels of the primary would otherwise own them by server-side apply, and set them back after
-    /// the sharder has moved the object.
+    /// a sharder has moved the object. The primary may belong to the ring of another program as well.
     pub(crate) fn strip(&self, metadata: &mut Value) {
         let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) else { return };
-        labels.remove(&self.shard_label);
-        labels.remove(&self.drain_label);
+        labels.retain(|label, _value| !self.is_ring_label(label));
     }
 
     /// Does the same with the labels of a typed object.
     pub(crate) fn strip_map(&self, labels: &mut BTreeMap<String, String>) {
-        labels.remove(&self.shard_label);
-        labels.remove(&self.drain_label);
+        labels.retain(|label, _value| !self.is_ring_label(label));
     }
 }
 
@@ -500,6 +507,24 @@ mod tests {
         let tenure = begin(&ring, &web).tenure();
         assert!(matches!(ring.next_step(&kind, &object("web", 2, &json!({ "shard": "b" }))), NextStep::Forget));
         assert!(!is_present(tenure), "another shard has it");
+    }
+
+    #[test]
+    fn labels_of_all_rings_are_removed() {
+        let labels = RingLabels {
+            shard_label: "shard.example.com/a".into(),
+            drain_label: "drain.example.com/a".into(),
+            shard: "a".into(),
+        };
+        let names = ["shard.example.com/a", "drain.example.com/a", "shard.example.com/b", "drain.example.com/b"];
+        let others = ["app", "example.com/a", "shard.example.com", "drain.example.com.au/a"];
+        let mut typed: BTreeMap<String, String> =
+            names.iter().chain(&others).map(|name| ((*name).to_owned(), "x".to_owned())).collect();
+        let mut metadata = json!({ "labels": typed });
+        labels.strip(&mut metadata);
+        labels.strip_map(&mut typed);
+        assert!(typed.len() == others.len() && others.iter().all(|name| typed.contains_key(*name)), "{typed:?}");
+        assert_eq!(metadata, json!({ "labels": typed }));
     }
 
     #[test]

@@ -81,6 +81,37 @@ async fn owner_before_restore_continues_alone() {
     world.check_nothing_ran_twice();
 }
 
+/// In the backup no replica runs, and all Leases are released. So the first one finds the slots of the second one free. The second
+/// one does not reach the Leases, and works on.
+#[tokio::test(start_paused = true)]
+async fn slots_released_in_backup_keep_their_owner() {
+    let mut world = ShardWorld::new(Duration::from_millis(20)).await;
+    let former = world.start("former").await;
+    advance_seconds(5).await;
+    former.stop().await.unwrap();
+    let leases = world.leases().await;
+    assert!(leases.iter().all(|(name, holder)| holder.is_empty() || name == "podset"), "{leases:?}");
+    let backup = world.contest.server.fork(2);
+    let a = world.start("a").await;
+    world.takes = Duration::from_secs(8);
+    let b = world.start("b").await;
+    advance_seconds(100).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    for name in b.cached_names("configmaps") {
+        change_config(&world.contest.client, &name, 1).await;
+    }
+    restore(&mut world, backup, &[&a, &b]).await;
+    b.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
+    advance_seconds(14).await;
+    assert_eq!(a.n_owned(), 4, "the other replica may be at work");
+    assert!(matches!(b.running.await.unwrap(), Err(ManagerError::LeaseLost(_))));
+    advance_seconds(10).await;
+    assert_eq!(a.n_owned(), 8);
+    world.change(2).await;
+    world.wait_until_reconciled_at(2).await;
+    world.check_nothing_ran_twice();
+}
+
 /// The replica of the backup ran with four slots, and has stopped since.
 #[tokio::test(start_paused = true)]
 async fn replicas_end_when_backup_has_other_settings() {

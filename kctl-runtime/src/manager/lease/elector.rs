@@ -393,15 +393,11 @@ impl Elector {
                 let _timed = timeout_at(until, changed).await;
                 Input::WaitEnded
             }
-            Step::Send(request, deadline) => {
-                let mut response = std::pin::pin!(self.send(request, Deadline::until(deadline)));
-                if let Ok(input) = timeout(self.config.retry_period, &mut response).await {
-                    return input;
-                }
-                // A request that hangs, on a broken connection for instance, delays the other elections no longer.
-                self.turn.end();
-                response.await
-            }
+            Step::Send(request, deadline) => tokio::select! {
+                biased;
+                input = self.send(request, Deadline::until(deadline)) => input,
+                never = self.turn.end_in_time(self.config.retry_period) => match never {},
+            },
             // `publish` has reported the end already, and the caller does not call this again.
             Step::Done => std::future::pending().await,
         }
