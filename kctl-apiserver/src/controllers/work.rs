@@ -9,7 +9,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    Controller, ControllerOptions, service_accounts, api_services, definitions, garbage, namespaces, quotas, roles,
+    Controller, ControllerOptions, api_services, definitions, garbage, namespaces, quotas, roles, service_accounts,
     tokens::{self, TokenWork},
 };
 use crate::{
