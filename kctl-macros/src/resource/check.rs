@@ -139,7 +139,12 @@ fn choices(item: &DeriveInput) -> Option<Marker> {
     let has_docs = |attributes: &[Attribute]| attributes.iter().any(|attribute| attribute.path().is_ident("doc"));
     let is_plain = data.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit));
     let is_documented = data.variants.iter().any(|variant| has_docs(&variant.attrs));
-    let marker = || Marker { written: item.ident.clone(), name: "choices".to_owned(), value: Json::Bool(true) };
+    let marker = || Marker {
+        written: item.ident.clone(),
+        name: "choices".to_owned(),
+        value: Json::Bool(true),
+        inner: Markers::default(),
+    };
     (is_plain && is_documented).then(marker)
 }
 

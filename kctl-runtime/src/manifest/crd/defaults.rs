@@ -5,7 +5,8 @@
 //! `pkg/apiserver/schema/defaulting/validation.go`). Rust doesn't notice: `#[kctl(default = 0, minimum = 1)]` compiles.
 //!
 //! Checked are type, bounds, enum, format, pattern, required and unknown fields, `oneOf` and its relatives, and, with the
-//! feature `rules`, CEL rules. The default of an object may leave out fields that have a default themselves.
+//! feature `rules`, CEL rules. The default of an object has all required fields, also those that have a default
+//! themselves: API servers validate it before they fill in nested defaults.
 
 use serde_json::{Map, Value};
 

@@ -74,10 +74,12 @@ fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result
     let cert_manager = options.with.contains(&With::CertManager);
     #[cfg(not(feature = "webhook"))]
     let cert_manager = false;
+    let name = options.names.name.clone().unwrap_or_else(|| app.name.clone());
+    names::check_chart(&name)?;
     let chart = helm::chart(
         app,
         helm::ChartOptions {
-            name: options.names.name.clone().unwrap_or_else(|| app.name.clone()),
+            name,
             image: options.image.clone(),
             namespaces: distinct(&options.objects_in),
             manager: deploy.manager(app, &options.ring),

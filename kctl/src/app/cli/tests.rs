@@ -353,3 +353,13 @@ fn request_above_its_limit_names_both_options() {
         );
     }
 }
+
+#[test]
+fn chart_with_a_dotted_name_is_rejected() {
+    let folder = std::env::temp_dir().join(format!("kctl-chart-name-{}", std::process::id()));
+    let line = format!("app generate-manifests --name web.v1 --helm {}", folder.display());
+    let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
+    let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
+    let error = generate_manifests(App::new("web").controller::<idle>(), options).unwrap_err().to_string();
+    assert!(error.contains("`web.v1` is not a valid name of a chart") && !folder.exists(), "{error}");
+}
