@@ -19,6 +19,7 @@
 
 mod body;
 mod certificate;
+mod client_config;
 mod connection;
 mod endpoint;
 mod memory;
@@ -42,13 +43,16 @@ use tokio::net::TcpListener;
 use self::certificate::Identity;
 #[cfg(feature = "function")] // of the rotation
 pub(crate) use self::certificate::has_key;
-pub use self::certificate::{Certificate, CertificateError, Pair, Served};
 #[doc(hidden)] // shared with the other crates of kctl
 pub use self::{
     body::uid_of,
     endpoint::{Endpoint, RequestLimits},
     request::RequestState,
     running::{Description, RunningFunction, RunningFunctions},
+};
+pub use self::{
+    certificate::{Certificate, CertificateError, Pair, Served},
+    client_config::ClientConfig,
 };
 
 /// The address, the certificate and the bounds of a server.
