@@ -24,6 +24,7 @@ mod connection;
 mod endpoint;
 mod memory;
 pub(crate) mod request;
+mod request_metrics;
 pub(crate) mod running;
 mod uid;
 
@@ -48,6 +49,7 @@ pub use self::{
     body::uid_of,
     endpoint::{Endpoint, RequestLimits},
     request::RequestState,
+    request_metrics::{InFlight, MetricNames, RequestMeasurement, RequestMetrics},
     running::{Description, RunningFunction, RunningFunctions},
 };
 pub use self::{
