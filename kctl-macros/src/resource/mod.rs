@@ -52,6 +52,8 @@ mod nested_options;
 mod nested_values;
 mod none;
 mod option_values;
+#[cfg(test)]
+mod test_field;
 mod unreadable;
 mod unstorable;
 
