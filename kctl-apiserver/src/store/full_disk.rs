@@ -84,15 +84,9 @@ async fn deepest_objects_survive_a_restart() {
     let folder = TestFolder::new("deep");
     let server = ApiServer::new();
     server.persist_in(&folder).unwrap();
-    let definition = json!({ "metadata": { "name": "foos.example.com" },
-        "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
-            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(server.send_json("POST", definitions, &definition).await.0, 201);
+    let foos = server.create_foo_crd().await;
     let deep = (0..125).fold(json!(1), |value, _| json!([value]));
     let foo = json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": "a" }, "spec": deep });
-    let foos = "/apis/example.com/v1/namespaces/default/foos";
     let (code, response) = server.send_json("POST", foos, &foo).await;
     assert_eq!(code, 201, "{response}");
     drop(server);
@@ -107,13 +101,7 @@ async fn deep_maps_survive_a_restart_or_are_rejected() {
     let folder = TestFolder::new("deep-maps");
     let server = ApiServer::new();
     server.persist_in(&folder).unwrap();
-    let definition = json!({ "metadata": { "name": "foos.example.com" },
-        "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
-            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(server.send_json("POST", definitions, &definition).await.0, 201);
-    let foos = "/apis/example.com/v1/namespaces/default/foos";
+    let foos = server.create_foo_crd().await;
     let mut codes = Vec::new();
     for n_levels in 110..=125 {
         let deep = (0..n_levels).fold(json!({}), |value, _| json!({ "a": value }));
