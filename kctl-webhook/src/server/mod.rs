@@ -43,7 +43,7 @@ use tokio::net::TcpListener;
 
 use self::certificate::Identity;
 #[cfg(feature = "function")] // of the rotation
-pub(crate) use self::certificate::has_key;
+pub(crate) use self::certificate::{has_key, serving_params};
 #[doc(hidden)] // shared with the other crates of kctl
 pub use self::{
     body::uid_of,
