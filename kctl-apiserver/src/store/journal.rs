@@ -17,6 +17,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use kctl_webhook::private_file;
 use ring::digest;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -409,13 +410,13 @@ fn rewrite<'a>(
     })
 }
 
-/// Writes a file with these objects, and syncs it to disk.
+/// Writes a file with these objects, and syncs it to disk. It is private, because it contains Secrets.
 fn write_all<'a>(
     file: &Path,
     objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
     revision: u64,
 ) -> io::Result<JournalFile> {
-    let file = create_private(file)?;
+    let file = private_file::create(file)?;
     let mut lines = JournalFile { file, chain: LineChecksum::default(), len: 0, n_bytes: 0, is_torn: false };
     let mut buffered = BufWriter::new(lines.file.try_clone()?);
     for (resource, key, object) in objects {
@@ -426,19 +427,6 @@ fn write_all<'a>(
     buffered.flush()?;
     lines.file.sync_all()?;
     Ok(lines)
-}
-
-/// Creates a file with mode 0600: it contains Secrets.
-fn create_private(file: &Path) -> io::Result<File> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file)
 }
 
 #[cfg(test)]

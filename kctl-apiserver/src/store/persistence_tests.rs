@@ -79,28 +79,15 @@ async fn folder_with_certificates_but_empty_journal_is_rejected() {
     ApiServer::new().persist_in(&folder).unwrap();
 }
 
-/// The path of the objects that [`define_foo`] allows.
-const FOOS: &str = "/apis/example.com/v1/namespaces/default/foos";
-
-/// Creates the CRD of a kind whose objects may have any fields.
-async fn define_foo(server: &ApiServer) {
-    let definition = json!({ "metadata": { "name": "foos.example.com" },
-        "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
-            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(server.send_json("POST", definitions, &definition).await.0, 201);
-}
-
 #[tokio::test]
 async fn deepest_objects_survive_a_restart() {
     let folder = TestFolder::new("deep");
     let server = ApiServer::new();
     server.persist_in(&folder).unwrap();
-    define_foo(&server).await;
+    let foos = server.create_foo_crd().await;
     let deep = (0..125).fold(json!(1), |value, _| json!([value]));
     let foo = json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": "a" }, "spec": deep });
-    let (code, response) = server.send_json("POST", FOOS, &foo).await;
+    let (code, response) = server.send_json("POST", foos, &foo).await;
     assert_eq!(code, 201, "{response}");
     drop(server);
     let restarted = ApiServer::new();
@@ -114,13 +101,13 @@ async fn deep_maps_survive_a_restart_or_are_rejected() {
     let folder = TestFolder::new("deep-maps");
     let server = ApiServer::new();
     server.persist_in(&folder).unwrap();
-    define_foo(&server).await;
+    let foos = server.create_foo_crd().await;
     let mut codes = Vec::new();
     for n_levels in 110..=125 {
         let deep = (0..n_levels).fold(json!({}), |value, _| json!({ "a": value }));
         let foo = json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": format!("a{n_levels}") },
             "spec": deep });
-        let (code, response) = server.send_json("POST", FOOS, &foo).await;
+        let (code, response) = server.send_json("POST", foos, &foo).await;
         assert!([201, 400].contains(&code), "{n_levels}: {response}");
         codes.push((n_levels, code));
     }

@@ -54,20 +54,12 @@ fn check_type(ty: &Type, markers: &Markers, errors: &mut Errors) {
 
 #[cfg(test)]
 mod tests {
-    use syn::DeriveInput;
-
     use super::*;
-    use crate::resource::markers;
+    use crate::resource::test_field;
 
-    /// Returns the messages about the first field of a struct.
     fn reported(field: &str) -> String {
-        let mut input: DeriveInput = syn::parse_str(&format!("struct A {{ {field} }}")).unwrap();
-        let syn::Data::Struct(data) = &mut input.data else { panic!("a struct") };
-        let field = data.fields.iter_mut().next().unwrap();
-        let mut errors = Errors::default();
-        let markers = markers::take_markers(&mut field.attrs, &mut errors);
-        check(field, &markers, &mut errors);
-        errors.into_result(()).err().map(|error| error.to_string()).unwrap_or_default()
+        let source = format!("struct A {{ {field} }}");
+        test_field::reported(&source, |field, _container, markers, errors| check(field, markers, errors))
     }
 
     #[test]

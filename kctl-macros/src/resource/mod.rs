@@ -52,6 +52,8 @@ mod nested_values;
 mod none_policy;
 mod option_values;
 mod skip_serializing_if;
+#[cfg(test)]
+mod test_field;
 mod unreadable;
 mod unstorable;
 

@@ -363,6 +363,20 @@ pub(crate) fn has_key(certificate: &CertificateDer<'_>, key: &KeyPair) -> bool {
     certificate.windows(public.len()).any(|part| part == public)
 }
 
+/// Returns the parameters of a server's certificate that an authority signs.
+///
+/// # Errors
+/// One of the names can't be in a certificate.
+pub(crate) fn serving_params(names: &[String]) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, "kctl-webhook");
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    Ok(params)
+}
+
 /// Name of the file with an authority and its key.
 const AUTHORITY_FILE: &str = "webhook-authority.pem";
 
@@ -419,14 +433,8 @@ impl SelfSignedAuthority {
     }
 
     fn sign(&self, names: &[String]) -> Result<Pair, Box<dyn std::error::Error + Send + Sync>> {
-        let mut params = CertificateParams::new(names)?;
-        params.distinguished_name.push(DnType::CommonName, "kctl-webhook");
-        params.is_ca = IsCa::ExplicitNoCa;
-        params.use_authority_key_identifier_extension = true;
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &Issuer::new(Self::params(), &self.key))?;
+        let certificate = serving_params(names)?.signed_by(&key, &Issuer::new(Self::params(), &self.key))?;
         Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 }
