@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn other_strings_are_no_times() {
+    fn other_strings_are_not_times() {
         check(
             &[
                 "",

@@ -167,7 +167,7 @@ impl<'a> Field<'a> {
         let mut errors = self.errors.take();
         let result = function(&mut errors, &self.path);
         let lost = self.errors.replace(errors);
-        debug_assert!(lost.is_empty(), "errors were added through a field meanwhile: {lost:?}");
+        debug_assert!(lost.is_empty(), "errors were added through a field at the same time: {lost:?}");
         result
     }
 

@@ -7,11 +7,11 @@
 
 use serde_json::Value;
 
-pub(crate) use super::names::NameRule;
 use crate::{
     field::Field,
     field_errors::{Errors, pairs, text},
     json_path::entries,
+    names::NameRule,
 };
 
 /// Maximum number of bytes of all keys and values of the annotations (`TotalAnnotationSizeLimitB`). Labels have no such

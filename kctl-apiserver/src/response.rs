@@ -37,24 +37,17 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<It
 /// not fit are left out.
 fn truncate(warnings: Vec<String>) -> Vec<String> {
     let len = |text: &String| text.chars().count();
-    let mut fitting = 0;
-    let Some(beyond) = warnings.iter().position(|text| {
-        fitting += len(text);
-        fitting > WARNINGS_LEN_MAX
-    }) else {
+    if warnings.iter().map(len).sum::<usize>() <= WARNINGS_LEN_MAX {
         return warnings;
-    };
-    let mut written = 0;
+    }
     let cut = warnings.into_iter().map(|text| text.chars().take(CUT_WARNING_LEN_MAX).collect::<String>());
-    // Upstream starts over at the first warning that did not fit: those before it are always written.
-    cut.enumerate()
-        .take_while(|(index, text)| {
-            let is_written = *index <= beyond || written < WARNINGS_LEN_MAX;
-            written += len(text);
-            is_written
-        })
-        .map(|(_, text)| text)
-        .collect()
+    let mut written = 0;
+    let fitting = cut.take_while(|text| {
+        let fits = written < WARNINGS_LEN_MAX;
+        written += len(text);
+        fits
+    });
+    fitting.collect()
 }
 
 /// Returns an object as YAML.
@@ -132,5 +125,6 @@ mod tests {
         check(&[4097], &[256]);
         check(&[300; 20], &[256; 16]);
         check(&[100; 60], &[100; 41]);
+        check(&[256; 17], &[256; 16]);
     }
 }

@@ -116,12 +116,14 @@ impl fmt::Display for IssueKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Issues {
     expression: String,
+    /// Invariant: not empty, and sorted by position.
     all: Vec<Issue>,
 }
 
 impl Issues {
     /// Sorts the errors by position, as cel-go reports them.
     pub(crate) fn new(expression: &str, mut all: Vec<Issue>) -> Self {
+        debug_assert!(!all.is_empty(), "an expression without errors has a type");
         all.sort_by_key(|issue| issue.at);
         Self { expression: expression.into(), all }
     }

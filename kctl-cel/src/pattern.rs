@@ -200,6 +200,7 @@ impl Translator<'_> {
         if self.groups.len() > 1 {
             self.last = self.groups.pop().unwrap_or(1);
         }
+        debug_assert!(!self.groups.is_empty(), "the whole pattern is never closed");
     }
 
     /// Translates a class after its `[`. The crate reports one that is not closed.

@@ -73,7 +73,7 @@ fn without_pairs(text: &str) -> Cow<'_, str> {
         let n_signs = tokens[begin..].iter().take_while(|(_, word)| *word == Token::Sign(sign)).count();
         next = begin + n_signs;
         if n_signs % 2 == 0 {
-            debug_assert!(tokens[begin].0 == *at, "signs are blanked where they stand");
+            debug_assert!(tokens[begin].0 == *at, "`begin` is the index of this token");
             blanks.extend(tokens[begin..next].iter().map(|(at, _)| at));
         }
     }

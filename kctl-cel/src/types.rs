@@ -231,7 +231,7 @@ impl Substitution {
     /// Binds a parameter. Invariant: the type does not contain the parameter itself, or `substitute` would not end.
     fn set(&mut self, parameter: usize, is: Type) {
         if let Some(slot) = self.0.get_mut(parameter) {
-            debug_assert!(!is.holds(parameter), "a parameter never stands for a type that contains it");
+            debug_assert!(!is.holds(parameter), "a parameter is never bound to a type that contains it");
             *slot = Some(is);
         }
     }

@@ -21,7 +21,7 @@ use kctl_interpreter::{
 };
 use serde_json::Value;
 
-use crate::Failure;
+use crate::{Failure, with_causes};
 
 /// Maximum size of a file in bytes: many times etcd's limit of a value. It keeps a wrong path from filling the memory.
 const FILE_LEN_MAX: u64 = 16 << 20;
@@ -119,7 +119,7 @@ enum InterpretError {
     #[error("{path}: a list of {n} objects: give a file with one")]
     ListNotSingle { path: String, n: usize },
     /// Karmada's webhook would reject the customizations; all errors are printed.
-    #[error("{}", errors.iter().map(|error| join_sources(error)).collect::<Vec<_>>().join("\n"))]
+    #[error("{}", errors.iter().map(|error| with_causes(error)).collect::<Vec<_>>().join("\n"))]
     CustomizationsRejected { errors: Vec<CustomizationError> },
     /// The folder of `--third-party` is invalid.
     #[error(transparent)]
@@ -127,12 +127,6 @@ enum InterpretError {
     /// No layer implements the operation for the kind, or one failed.
     #[error(transparent)]
     ChainFailed(#[from] ChainError),
-}
-
-/// Joins an error with its sources.
-fn join_sources(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Runs the operation on the chain of layers and prints its answer as JSON or YAML.

@@ -77,7 +77,7 @@ pub(crate) struct Options {
     vcs: Option<Vcs>,
 }
 
-/// Version control of a new project, as of `cargo new`.
+/// Version control of a new project, with the choices of `cargo new`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Vcs {
     Git,

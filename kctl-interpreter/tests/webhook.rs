@@ -199,7 +199,7 @@ async fn every_failure_is_answered_200_with_the_uid() {
         );
         assert!(response["status"]["message"].as_str().unwrap().contains(message), "{message}: {response}");
     }
-    assert_eq!(world.ask(&named("web")).await.2["response"]["healthy"], true, "it goes on after a panic");
+    assert_eq!(world.ask(&named("web")).await.2["response"]["healthy"], true, "it continues after a panic");
 }
 
 #[tokio::test]

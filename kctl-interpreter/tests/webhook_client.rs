@@ -84,7 +84,7 @@ async fn every_operation_round_trips_typed_through_a_webhook() {
     let input = Retention { desired: object("web"), observed: observed.clone() };
     assert_eq!(chain.interpret::<Retain>(input).await.unwrap(), observed);
     let input = Retention { desired: object("web"), observed: object("web") };
-    assert_eq!(chain.interpret::<Retain>(input).await.unwrap(), object("web"), "no patch is no change");
+    assert_eq!(chain.interpret::<Retain>(input).await.unwrap(), object("web"), "no patch means no change");
     let item = |n: Option<i32>| AggregatedStatusItem { status: n.map(Value::from), ..AggregatedStatusItem::default() };
     let input = Aggregation { object: object("web"), items: vec![item(Some(1)), item(None), item(Some(2))] };
     assert_eq!(chain.interpret::<AggregateStatus>(input).await.unwrap(), ready);

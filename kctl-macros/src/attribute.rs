@@ -43,7 +43,7 @@ pub(crate) struct Input {
     pub(crate) mistakes: Vec<Error>,
 }
 
-/// One option: `name`, `name = value` or `name(item, …)`. `crate` is the only keyword among the names.
+/// One option: `name`, `name = value` or `name(item, …)`.
 pub(crate) struct Entry {
     /// The name, for the span of errors about the whole option.
     pub(crate) name: Ident,
@@ -165,6 +165,12 @@ pub(crate) fn parse_comma_separated<T: Parse>(input: ParseStream<'_>, mistakes: 
     found
 }
 
+/// Reads the name of an option. `crate` is the only keyword among the names, but any word is read, so that the check of
+/// unknown options has its help for `for = Kind` and `type = …`.
+pub(crate) fn parse_name(input: ParseStream<'_>) -> Result<Ident> {
+    if input.peek(Ident::peek_any) { input.call(Ident::parse_any) } else { input.parse() }
+}
+
 /// Returns an expression without the invisible groups that surround fragments of `macro_rules!`, such as
 /// `$timeout:literal`. The checks of literals and paths see the fragment.
 pub(crate) fn without_groups(expr: Expr) -> Expr {
@@ -192,7 +198,7 @@ pub(crate) fn parse_expression(input: ParseStream<'_>) -> Result<Expr> {
 
 impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let name = if input.peek(Token![crate]) { input.call(Ident::parse_any)? } else { input.parse::<Ident>()? };
+        let name = parse_name(input)?;
         if input.peek(Paren) {
             let content;
             parenthesized!(content in input);

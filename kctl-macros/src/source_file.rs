@@ -4,7 +4,7 @@
 //! `#[resource]`. Otherwise rustc would report every trait that is missing instead of the attribute. So the checks read
 //! the file from disk.
 //!
-//! They report a mistake only if the file leaves no doubt: no macro, no `use` and no second definition could give the
+//! They report a mistake only if the file is unambiguous: no macro, no `use` and no second definition could give the
 //! name another meaning. Otherwise they report nothing, and rustc reports what it finds.
 //!
 //! | search | the mistake |

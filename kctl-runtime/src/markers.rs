@@ -114,8 +114,13 @@ fn apply_to_value(markers: &Map<String, Value>, schema: &mut Map<String, Value>)
     }
     shape(markers, schema);
     rules(markers, schema);
-    for (name, key) in [("items", "items"), ("values", "additionalProperties")] {
+    for (name, key, of) in [("items", "items", "array"), ("values", "additionalProperties", "object")] {
         let inner = markers.get(name).and_then(Value::as_object);
+        // With `type_`, JSON of any form becomes a list or a map, whose items or values have no schema yet.
+        let has_type = schema.get("type").is_some_and(|ty| ty == of) && !schema.contains_key("properties");
+        if inner.is_some() && has_type {
+            schema.entry(key).or_insert(Value::Bool(true));
+        }
         let Some(below) = schema.get_mut(key) else { continue };
         if *below == Value::Bool(true) {
             // schemars writes `true` for a schema that accepts anything.
@@ -295,6 +300,21 @@ mod tests {
                     "additionalProperties": false,
                     "properties": { "A": { "type": "integer", "maximum": 5 } },
                 }),
+            ),
+            (
+                json!({}),
+                r#"{"type_":"array","items":{"type_":"string","min_length":1}}"#,
+                json!({ "type": "array", "items": { "type": "string", "minLength": 1 } }),
+            ),
+            (
+                json!({}),
+                r#"{"type_":"object","values":{"type_":"integer"}}"#,
+                json!({ "type": "object", "additionalProperties": { "type": "integer" } }),
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": {} } }),
+                r#"{"items":{"minimum":1},"values":{"minimum":1}}"#,
+                json!({ "type": "object", "properties": { "a": {} } }),
             ),
             (
                 json!({ "description": "A mode.", "oneOf": [

@@ -94,7 +94,7 @@ mod tests {
     fn reconcile_is_named_during_and_after_polls() {
         let (polled, key) = (PolledReconcile::default(), ObjectKey::new(Some("default"), "a"));
         poll_reconcile("labels", &key, || ());
-        assert_eq!(polled.n_polls(), 0, "nobody watches this thread yet");
+        assert_eq!(polled.n_polls(), 0, "no watchdog watches this thread yet");
         polled.watch();
         poll_reconcile("labels", &key, || assert_eq!(polled.busy_since(1), Some("labels default/a".into())));
         assert_eq!(polled.busy_since(0), Some("labels default/a".into()), "polled since then");

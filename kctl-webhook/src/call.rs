@@ -1,6 +1,6 @@
 //! Calls of user code: a panic becomes an error response.
 
-use std::{any::Any, future::poll_fn, panic::AssertUnwindSafe, pin::Pin, task::Poll};
+use std::pin::Pin;
 
 use crate::{metrics::Measurement, server::request};
 
@@ -52,16 +52,10 @@ pub(crate) async fn catch_unwind<T>(
     object: &str,
     call: impl FnOnce() -> CallFuture<T>,
 ) -> Result<T, String> {
-    let failed = |panic: Box<dyn Any + Send>| {
-        let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        let text = format!("panic in {}: {}", about.named_location(), text.unwrap_or("without a text"));
+    let called = crate::panic::catch_unwind(call).await;
+    called.map_err(|message| {
+        let text = format!("panic in {}: {message}", about.named_location());
         tracing::error!(object, "{text}");
         text
-    };
-    let mut called = std::panic::catch_unwind(AssertUnwindSafe(call)).map_err(failed)?;
-    let polled = poll_fn(|cx| match std::panic::catch_unwind(AssertUnwindSafe(|| called.as_mut().poll(cx))) {
-        Ok(poll) => poll.map(Ok),
-        Err(panic) => Poll::Ready(Err(panic)),
-    });
-    polled.await.map_err(failed)
+    })
 }

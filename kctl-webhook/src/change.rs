@@ -226,7 +226,7 @@ mod tests {
             ("a new field", json!({"x": 1}), json!({}), json!({"a": 2}), json!({"a": 2, "x": 1})),
             ("from null", json!({}), json!({"a": null}), json!({"a": 2}), json!({"a": 2})),
             ("to null", json!({"a": 1}), json!({"a": 1}), json!({"a": null}), json!({})),
-            ("null stays", json!({"a": null}), json!({}), json!({}), json!({"a": null})),
+            ("null is kept", json!({"a": null}), json!({}), json!({}), json!({"a": null})),
             ("not written before", json!({"p": false}), json!({}), json!({"p": true}), json!({"p": true})),
             ("not written after", json!({"p": true}), json!({"p": true}), json!({}), json!({})),
             ("added by the type", json!({}), json!({"r": {}}), json!({"r": {}}), json!({})),

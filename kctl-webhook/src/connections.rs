@@ -27,6 +27,7 @@
 
 mod accept;
 mod claim;
+mod loopback;
 mod pieces;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -42,6 +43,7 @@ use self::claim::UnreadRequest;
 pub use self::{
     accept::accept,
     claim::{Received, Running, Sent, Streamed, TrackedBody},
+    loopback::loopback_if_unspecified,
     pieces::Pieces,
 };
 use crate::client_limiter::{ClientLimiter, ClientPermit};

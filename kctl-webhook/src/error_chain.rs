@@ -8,7 +8,7 @@ pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item
 }
 
 /// Joins the messages of an error and its sources. Equal neighbours occur once.
-pub(crate) fn error_chain(error: &(dyn Error + 'static)) -> String {
+pub fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut texts: Vec<String> = causes(error).map(ToString::to_string).collect();
     texts.dedup();
     texts.join(": ")

@@ -83,11 +83,14 @@ pub mod connections;
 #[cfg(feature = "function")]
 pub mod conversion;
 #[cfg(any(feature = "client", feature = "server"))]
-mod error_chain;
+#[doc(hidden)] // shared with the other crates of kctl
+pub mod error_chain;
 #[cfg(feature = "function")]
 mod kind;
 #[cfg(feature = "function")]
 mod metrics;
+#[doc(hidden)] // shared with the other crates of kctl
+pub mod panic;
 #[doc(hidden)] // shared with the other crates of kctl
 pub mod private_file;
 #[cfg(feature = "function")]

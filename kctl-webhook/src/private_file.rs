@@ -1,7 +1,7 @@
 //! Small files that only their owner may read: keys, certificates, the port, a kubeconfig.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, Write},
     path::Path,
 };
@@ -25,15 +25,7 @@ pub fn write_with_suffix(path: &Path, suffix: &str, text: &str) -> io::Result<()
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
     let temporary = path.with_file_name(name);
-    match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&temporary)?;
+    let mut file = create(&temporary)?;
     let written =
         file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
@@ -41,6 +33,22 @@ pub fn write_with_suffix(path: &Path, suffix: &str, text: &str) -> io::Result<()
         let _removed = fs::remove_file(&temporary);
     }
     written
+}
+
+/// Creates an empty file with mode 0600. An older file of the name is removed first, so that its mode has no effect.
+///
+/// # Errors
+/// The folder can't be written.
+pub fn create(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// Returns the remedy for a failed write, for messages.

@@ -80,8 +80,7 @@
 
 #[doc(inline)]
 pub use kctl_webhook::admission::{
-    AUDIT_LEN_MAX, Action, Admission, Admits, ClientConfig, Configurations, Denial, FailurePolicy, Invalid,
-    MatchPolicy, Operation, Options, RegistrationError, Reinvocation, SideEffects, User, WARNINGS_LEN_MAX, Webhook,
+    Action, Admission, Admits, ClientConfig, Configurations, Denial, Invalid, Operation, Options, User, Webhook,
 };
 
 /// Names used by generated code. Not part of the API: it changes without notice.

@@ -8,12 +8,12 @@
 //! * [`faults`] makes requests and watches fail.
 //! * `Kubelet` runs Pods, and `Workloads` creates them for Deployments and Jobs (feature `dev`).
 //!
-//! Parsing [`FeatureGates`] and [`ControllerOptions`] fails with [`FeatureGateError`] and [`UnknownControllerError`].
+//! The errors of parsing [`FeatureGates`] and [`ControllerOptions`] are in the crate [`kctl_apiserver`].
 
 #[doc(inline)]
 pub use kctl_apiserver::{
-    ApiServer, Body, Change, Controller, ControllerOptions, FeatureGateError, FeatureGates, InProcess, Listening,
-    RequestRecord, ServeOptions, UnknownControllerError, User, faults,
+    ApiServer, Body, Change, Controller, ControllerOptions, FeatureGates, InProcess, Listening, RequestRecord,
+    ServeOptions, User, faults,
 };
 #[cfg(feature = "dev")]
 #[doc(inline)]

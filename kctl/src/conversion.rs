@@ -76,7 +76,7 @@
 //! ```
 
 #[doc(inline)]
-pub use kctl_webhook::conversion::{ConversionError, Conversions, Converts, Rule};
+pub use kctl_webhook::conversion::{Converts, Rule};
 
 /// Names used by generated code. Not part of the API: it changes without notice.
 #[doc(hidden)]

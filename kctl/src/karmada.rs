@@ -38,7 +38,10 @@
 //! # }
 //! ```
 //!
-//! Each module lists its items, so that additions to `kctl_interpreter` do not become a part of this crate's API.
+//! The crate [`kctl_interpreter`](https://docs.rs/kctl-interpreter) has more, for a control plane that is not built with an
+//! [`App`](crate::App): the engine of the scripts, the clients and the server of webhooks, the rules of the built-in kinds,
+//! and the types of all errors. Each module lists its items, so that additions to that crate do not become a part of this
+//! crate's API.
 
 /// Turns a function into a resource interpreter, which answers one operation of Karmada for a kind.
 ///
@@ -100,18 +103,10 @@ pub mod chain {
     pub use kctl_interpreter::chain::{Chain, ChainError, Layer, LayerError, LayerFuture, LayerKind};
 }
 
-/// Validation of dependencies by Karmada's rules.
-pub mod dependency {
-    #[doc(inline)]
-    pub use kctl_interpreter::dependency::{InvalidDependencyError, verify};
-}
-
 /// Division of replicas over clusters, as Karmada's scheduler does it.
 pub mod division {
     #[doc(inline)]
-    pub use kctl_interpreter::division::{
-        Candidate, DivisionError, Mode, StaticWeight, Strategy, TargetCluster, assign, divide,
-    };
+    pub use kctl_interpreter::division::{Candidate, Mode, StaticWeight, Strategy, TargetCluster, assign, divide};
 }
 
 /// Functions as a layer. [`Functions`](function::Functions) takes functions with
@@ -121,9 +116,8 @@ pub mod division {
 pub mod function {
     #[doc(inline)]
     pub use kctl_interpreter::function::{
-        ClusterStatus, DuplicateFunctionError, FunctionError, FunctionInfo, Functions, InProcess, Interpreted,
-        Interpreter, IntoComponents, IntoDependencies, IntoHealth, IntoReplicas, IntoStatus, IntoUnit, OnTheWire, Rule,
-        Served, StatusItem,
+        ClusterStatus, FunctionInfo, Functions, InProcess, Interpreted, Interpreter, IntoComponents, IntoDependencies,
+        IntoHealth, IntoReplicas, IntoStatus, IntoUnit, OnTheWire, Rule, Served, StatusItem,
     };
 }
 
@@ -133,22 +127,12 @@ pub mod kind {
     pub use kctl_interpreter::kind::Gvk;
 }
 
-/// Scripts of `ResourceInterpreterCustomization`s.
+/// Layers of Lua scripts, and the limits of the scripts. [`App::interpreter_chain`](crate::App::interpreter_chain) runs the
+/// scripts of `ResourceInterpreterCustomization`s, and [`thirdparty`] has scripts for widely used kinds.
 #[cfg(feature = "karmada-chain")]
 pub mod lua {
     #[doc(inline)]
-    pub use kctl_interpreter::lua::{
-        Configurable, Customization, CustomizationError, ErrorClass, Limits, Pool, SCRIPT_FUNCTIONS, SOURCE_BYTES_MAX,
-        Script, ScriptError, ScriptFunction, ScriptInputs, Scripts,
-    };
-}
-
-/// Rules for the built-in kinds of Kubernetes, the last layer of a chain.
-pub mod native {
-    #[doc(inline)]
-    pub use kctl_interpreter::native::{
-        NativeError, handles, interpret, interpret_owned, pod_dependencies, pod_requirements,
-    };
+    pub use kctl_interpreter::lua::{Configurable, Limits, Pool};
 }
 
 /// The operations as types, with their inputs and results.
@@ -157,14 +141,14 @@ pub mod operation {
     pub use kctl_interpreter::operation::{
         AggregateStatus, AggregatedStatusItem, Aggregation, Component, DependentReference, Inputs, InterpretComponent,
         InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus, NodeClaim, Object, Op, Operation,
-        Prune, ReplicaRequirements, Replicas, Retain, Retention, ReviseReplica, Revision, UnknownOperationError,
+        Prune, ReplicaRequirements, Replicas, Retain, Retention, ReviseReplica, Revision,
     };
 }
 
 /// Quantities of resources, such as `100m` or `1Gi`.
 pub mod quantity {
     #[doc(inline)]
-    pub use kctl_interpreter::quantity::{Format, Quantity, QuantityError, reserialize};
+    pub use kctl_interpreter::quantity::Quantity;
 }
 
 /// A chain whose layers come and go while it is used.
@@ -178,26 +162,7 @@ pub mod registry {
 #[cfg(feature = "karmada-chain")]
 pub mod thirdparty {
     #[doc(inline)]
-    pub use kctl_interpreter::thirdparty::{FolderError, bundled_customizations, read};
-}
-
-/// The server that Karmada calls, for programs without an [`App`](crate::App).
-pub mod webhook {
-    #[doc(inline)]
-    pub use kctl_interpreter::webhook::{
-        API_VERSION, Certificate, CertificateError, ClientConfig, Configuration, ConfigurationError, Metrics,
-        TIMEOUT_SECONDS, Webhook, WebhookError, WebhookOptions, routes, validate,
-    };
-}
-
-/// Webhooks of a control plane, as a layer.
-#[cfg(feature = "karmada-chain")]
-pub mod webhook_client {
-    #[doc(inline)]
-    pub use kctl_interpreter::webhook_client::{
-        CallError, ConfigurationError, KIND, RESPONSE_LEN_MAX, ServiceError, Services, TIMEOUT_DEFAULT,
-        WebhookClientError, Webhooks,
-    };
+    pub use kctl_interpreter::thirdparty::{bundled_customizations, read};
 }
 
 /// Names used by generated code. Not part of the API: it changes without notice.

@@ -9,9 +9,9 @@
 pub mod reconcile {
     #[doc(inline)]
     pub use kctl_runtime::reconcile::{
-        Action, ApiRequest, Caches, Cluster, ConditionError, Conditions, Context, Controller, Converged, CreateRequest,
-        Creates, DeleteRequest, Deletes, Error, Events, Finalize, HasRules, HasStatus, Live, Objects, OnCluster, Owned,
-        Owns, Patches, Reads, ReadsLive, Reconcile, ReconcileReason, Result, ResultExt, UnreadableObject, Writes,
+        Action, ApiRequest, Caches, Cluster, Conditions, Context, Controller, Converged, CreateRequest, Creates,
+        DeleteRequest, Deletes, Error, Events, Finalize, HasRules, HasStatus, Live, Objects, OnCluster, Owned, Owns,
+        Patches, Reads, ReadsLive, Reconcile, ReconcileReason, Result, ResultExt, UnreadableObject, Writes,
         WritesStatus, verb,
     };
 
@@ -36,8 +36,8 @@ pub mod reconcile {
 pub mod manifest {
     #[doc(inline)]
     pub use kctl_runtime::manifest::{
-        DefinitionError, Descriptions, KindSpec, Manifest, Permission, PermissionScope, PermissionTarget, Problem,
-        RbacOptions, crds, definitions, permissions, rbac, yaml,
+        Descriptions, KindSpec, Manifest, Permission, PermissionScope, PermissionTarget, RbacOptions, crds,
+        definitions, permissions, rbac,
     };
 }
 
@@ -50,13 +50,13 @@ pub mod manager {
     /// Leader election.
     pub mod lease {
         #[doc(inline)]
-        pub use kctl_runtime::manager::lease::{ElectionConfig, ElectionError};
+        pub use kctl_runtime::manager::lease::ElectionConfig;
     }
 
     /// Shards of a controller ring: see [`App::manager_in_ring`](crate::App::manager_in_ring).
     pub mod ring {
         #[doc(inline)]
-        pub use kctl_runtime::manager::ring::{RingConfig, RingError};
+        pub use kctl_runtime::manager::ring::RingConfig;
     }
 }
 
@@ -65,22 +65,20 @@ pub mod watches {
     #[doc(inline)]
     pub use kctl_runtime::{
         source::{Health, Presence, WatchConfig},
-        watches::{CHANGES_WAITING_MAX, INFORMERS_MAX, Projection, Watch, WatchError, Watches},
+        watches::{Projection, Watch, WatchError, Watches},
     };
 }
 
 /// Objects as they are cached, and objects of kinds without a Rust type.
 pub mod object {
     #[doc(inline)]
-    pub use kctl_runtime::object::{
-        DecodeError, Kind, Labels, Meta, Object, Owner, Readable, Stored, Time, Uid, Version, View, ViewOf,
-    };
+    pub use kctl_runtime::object::{DecodeError, Kind, Meta, Object, Readable, Stored, Time, View, ViewOf};
 }
 
 /// Keys of objects.
 pub mod key {
     #[doc(inline)]
-    pub use kctl_runtime::key::{Key, KeyError, ObjectKey};
+    pub use kctl_runtime::key::{Key, ObjectKey};
 }
 
 /// Reads of the caches.

@@ -110,7 +110,7 @@ async fn keyboard_reaches_everything_and_focus_survives_updates() {
     let mut reached = Vec::new();
     for _ in 0..60 {
         let text = format!("{ACTIVE}.tagName + ' ' + ({ACTIVE}.textContent || {ACTIVE}.id).trim().slice(0, 40)");
-        let Value::String(what) = browser.eval(&text).await else { unreachable!("a text") };
+        let Value::String(what) = browser.eval(&text).await else { unreachable!("a string") };
         let done = what == "BUTTON default/blog";
         reached.push(what);
         if done {

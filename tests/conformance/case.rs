@@ -196,7 +196,7 @@ fn set(mut body: &mut Value, pointer: &str, value: Value) {
 fn entry<'a>(body: &'a mut Value, step: &str) -> &'a mut Value {
     match body {
         Value::Array(items) => {
-            let index: usize = step.parse().unwrap_or_else(|_| panic!("{step:?} is no index"));
+            let index: usize = step.parse().unwrap_or_else(|_| panic!("{step:?} is not an index"));
             if items.len() == index {
                 items.push(Value::Null);
             }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Headers that are not compared, each with the reason.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("audit-id", "each request has its own, on the server that gives them"),
-    ("connection", "it is about the connection; in one process there is none"),
+    ("connection", "it is about the connection; a request in the process has no connection"),
     (
         "content-length",
         "it follows from the body, whose uids, times and versions differ, and streamed responses have none",

@@ -59,7 +59,7 @@ impl Hook {
             .expect("the versions are supported")
             .with_no_client_auth()
             .with_single_cert(vec![certified.cert.der().clone()], key.into())
-            .expect("the key is that of the certificate");
+            .expect("the key belongs to the certificate");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let url = format!("https://{}", listener.local_addr().expect("it is bound"));
         tokio::spawn(self.clone().accept(listener, TlsAcceptor::from(Arc::new(config))));

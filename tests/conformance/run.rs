@@ -208,7 +208,7 @@ async fn send_step(server: &Server, step: &Step, variables: &mut Variables, norm
     for attempt in 1.. {
         let (code, headers, bytes) = server.send(request(step, variables)).await;
         if step.until.is_some_and(|wanted| wanted != code) {
-            assert!(attempt < ATTEMPTS_MAX, "{} gets {code} for ever", step.request);
+            assert!(attempt < ATTEMPTS_MAX, "{} never gets anything but {code}", step.request);
             tokio::time::sleep(PAUSE).await;
             continue;
         }
@@ -219,7 +219,7 @@ async fn send_step(server: &Server, step: &Step, variables: &mut Variables, norm
             value.as_str().map_or_else(|| found == value, |text| *found == *variables.fill(text))
         };
         if !step.awaits.iter().all(is_so) {
-            assert!(attempt < ATTEMPTS_MAX, "{} gets {body} for ever", step.request);
+            assert!(attempt < ATTEMPTS_MAX, "{} never gets anything but {body}", step.request);
             tokio::time::sleep(PAUSE).await;
             continue;
         }

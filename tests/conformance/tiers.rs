@@ -216,7 +216,7 @@ mod tests {
     fn stored() -> Value {
         json!({ "code": 201, "body": {
             "kind": "Pod", "metadata": { "managedFields": [{ "manager": "m", "fieldsV1": { "f:spec": {} } }] },
-            "spec": { "message": "a text of the client" }, "status": { "phase": "Pending" },
+            "spec": { "message": "a string of the client" }, "status": { "phase": "Pending" },
         } })
     }
 

@@ -70,7 +70,7 @@ fn set(mut body: &mut Json, pointer: &str, value: &Json) {
 }
 
 #[test]
-fn rule_costs_equal_those_of_the_real_server() {
+fn rule_costs_match_the_real_server() {
     let topic: Json = from_yaml(&file("cases/crd_rule_costs.yaml")).unwrap();
     let recorded: BTreeMap<String, Vec<Json>> = serde_json::from_str(&file("recorded/crd_rule_costs.json")).unwrap();
     let (mut n_compared, mut different) = (0, Vec::new());

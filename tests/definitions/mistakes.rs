@@ -217,7 +217,7 @@ fn each_error_names_type_field_and_fix() {
         no_cel: "WebSpec.count (spec.count): the rule `self >`: it is not valid CEL: 1:7: ",
         not_a_truth: "WebSpec.count (spec.count): the rule `self + 1`: a rule is of type bool, and this is of type int; compare something",
         too_dear: "times what a rule may; say how many there can be: `max_items`, `max_properties` and `max_length` on the fields that it reads and on the lists above",
-        old_item: "WebSpec.hosts (spec.hosts[]): the rule `self == oldSelf`: `oldSelf` is used where old and new items of a list cannot be told apart; write `#[kctl(list = map(\"…\"))]` on the list, or the rule above the list",
+        old_item: "WebSpec.hosts (spec.hosts[]): the rule `self == oldSelf`: `oldSelf` is used where old and new items of a list cannot be distinguished; write `#[kctl(list = map(\"…\"))]` on the list, or the rule above the list",
         column: "printcolumn `Replicas`: the path `.spec.replica` names no field: `.spec` has no field `replica`; write it from the object, as `.spec.name`, with the names of JSON",
         column_without_dot: "printcolumn `Replicas`: the path `spec.replicas` does not start with a dot; write `json_path = \".spec.replicas\"`",
         scale: "scale, spec_replicas_path: the path `.spec.count` names no field: `.spec` has no field `count`; write for example `.spec.replicas`",

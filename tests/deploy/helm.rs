@@ -176,6 +176,7 @@ async fn wrong_values_are_rejected_with_a_reason() {
         ("metrics.serviceMonitor.enable=true", "additional properties 'enable' not allowed"),
         ("serviceAccount.create=false", "serviceAccount.name is needed"),
         ("shards=257", "shards"),
+        ("livenessProbe.httpGet.path=/", "additional properties 'httpGet' not allowed"),
         ("watchNamespaces={a,a}", "watchNamespaces"),
     ] {
         let line = format!("template {RELEASE} {} --set {values}", chart.display());
@@ -193,6 +194,7 @@ priorityClassName: 20241107
 serviceAccount: { name: 20241108 }
 extraArgs: [20241109, 0.5]
 podDisruptionBudget: { minAvailable: 0 }
+revisionHistoryLimit: 0
 ";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,7 +205,7 @@ async fn numbers_in_values_are_rendered_as_written() {
     let file = helm.files.join("numbers.yaml");
     std::fs::write(&file, NUMBERS).unwrap();
     let set = "fullnameOverride=20241105,image.tag=20241106,priorityClassName=20241107,serviceAccount.name=20241108,\
-               extraArgs={20241109,0.5},podDisruptionBudget.minAvailable=0";
+               extraArgs={20241109,0.5},podDisruptionBudget.minAvailable=0,revisionHistoryLimit=0";
     for values in [format!("--values {}", file.display()), format!("--set {set}")] {
         let line = format!("template 7 {} {values} --namespace 1234", chart.display());
         let rendered = objects(&helm.run(&line).await);
@@ -211,6 +213,7 @@ async fn numbers_in_values_are_rendered_as_written() {
         let (deployment, budget) = (find("Deployment"), find("PodDisruptionBudget"));
         assert_eq!(deployment["metadata"]["name"], "20241105", "{values}");
         assert_eq!(deployment["metadata"]["namespace"], "1234", "{values}");
+        assert_eq!(deployment["spec"]["revisionHistoryLimit"], 0, "{values}");
         let pod = &deployment["spec"]["template"]["spec"];
         assert_eq!(pod["containers"][0]["image"], "example.com/podset:20241106", "{values}");
         let args = pod["containers"][0]["args"].as_array().unwrap();
@@ -223,9 +226,14 @@ async fn numbers_in_values_are_rendered_as_written() {
     }
 }
 
-/// Values for particular clusters: a network without routes to Pods, an operator that denies files, and exempt namespaces.
+/// Values for particular clusters: a network without routes to Pods, slow nodes, containers of a mesh, an operator that denies files,
+/// and exempt namespaces.
 const PARTICULAR: &str = "
 hostNetwork: true
+livenessProbe: { timeoutSeconds: 5 }
+readinessProbe: { periodSeconds: 30 }
+initContainers: [{ name: routes, image: example.com/routes:1 }]
+extraContainers: [{ name: proxy, image: example.com/proxy:1 }]
 metrics:
   enabled: true
   serviceMonitor:
@@ -253,6 +261,14 @@ async fn values_for_particular_clusters_are_rendered() {
     let find = |kind: &str| rendered.iter().find(|object| object["kind"] == kind).unwrap();
     let pod = &find("Deployment")["spec"]["template"]["spec"];
     assert_eq!((&pod["hostNetwork"], &pod["dnsPolicy"]), (&json!(true), &json!("ClusterFirstWithHostNet")));
+    let probe_field = |path: &str| pod["containers"][0].pointer(path).unwrap();
+    assert_eq!(
+        (probe_field("/livenessProbe/timeoutSeconds"), probe_field("/livenessProbe/periodSeconds")),
+        (&json!(5), &json!(20))
+    );
+    assert_eq!(probe_field("/readinessProbe/periodSeconds"), &json!(30));
+    assert_eq!(pod["initContainers"], json!([{ "name": "routes", "image": "example.com/routes:1" }]));
+    assert_eq!(pod["containers"][1], json!({ "name": "proxy", "image": "example.com/proxy:1" }));
     let endpoint = json!({
         "authorization": { "credentials": { "name": "prometheus", "key": "token" } },
         "metricRelabelings": [{ "action": "labeldrop", "regex": "le" }],

@@ -213,7 +213,7 @@ async fn replace(world: &RolloutWorld<'_>, program: &Path, mut old: Vec<Replica>
         let gone = old.iter().position(|replica| replica.name == leader).unwrap_or(0);
         world.stop(old.remove(gone)).await;
         let seen = world.journal().len();
-        until("somebody works again", || async { world.journal().len() > seen + N_CHANGING }).await;
+        until("a replica works again", || async { world.journal().len() > seen + N_CHANGING }).await;
     }
     replaced
 }
@@ -247,7 +247,7 @@ async fn is_replaced_one_by_one(cluster: &Cluster) {
 fn check(journal: &[Line], load: &Load) {
     let leaders = leaders(journal);
     let different: BTreeSet<_> = leaders.iter().collect();
-    assert_eq!(different.len(), leaders.len(), "nobody works after the next one has begun: {leaders:?}");
+    assert_eq!(different.len(), leaders.len(), "no replica works after the next one has begun: {leaders:?}");
     assert!(leaders.len() > 1 && leaders[0] == "a-old", "{leaders:?}");
     assert!(leaders[leaders.len() - 1].ends_with("-new"), "{leaders:?}");
     for pair in journal.windows(2).filter(|pair| pair[0].replica != pair[1].replica) {
@@ -256,7 +256,7 @@ fn check(journal: &[Line], load: &Load) {
         let missed = load.times.iter().filter(|at| (from..to).contains(*at)).count();
         let took = (to - from) / 1_000;
         eprintln!("{who}: {took} ms, {missed} changes, in caches of {N_OBJECTS} objects");
-        assert!(missed < MISSED_MAX, "{who}: nobody worked for {missed} changes, {took} ms");
+        assert!(missed < MISSED_MAX, "{who}: no replica worked for {missed} changes, {took} ms");
     }
 }
 

@@ -66,7 +66,7 @@ async fn second_signal_ends_a_fully_blocked_program() {
             .next_line()
             .await
             .unwrap()
-            .expect("it goes on")
+            .expect("it continues")
             .contains("another signal ends the process at once")
         {}
     };

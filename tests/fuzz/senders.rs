@@ -134,7 +134,7 @@ async fn slow_tls_clients_are_disconnected_without_delaying_others() {
         let senders = (0..AT_A_TIME).map(|index| {
             let seed = seed.wrapping_mul(1_000_003).wrapping_add(batch * AT_A_TIME + index);
             let sent = timeout(DISCONNECT_TIMEOUT, send(&address, &tls, seed));
-            async move { sent.await.unwrap_or_else(|_| panic!("the sender of seed {seed} is kept for ever")) }
+            async move { sent.await.unwrap_or_else(|_| panic!("the sender of seed {seed} is never dropped")) }
         });
         let ordinary = async {
             sleep(Duration::from_secs(1)).await;

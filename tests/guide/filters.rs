@@ -90,7 +90,7 @@ fn filters_of_commands_select_tests() {
 }
 
 #[test]
-fn values_of_options_are_no_filters() {
+fn values_of_options_are_not_filters() {
     let page = "`cargo test -p kctl-tests --test loop reads` and\ncargo test --workspace a::b -- --ignored\ncargo test -p NAME TEST";
     assert_eq!(filters(page), [(Some("loop"), "reads"), (None, "a::b")]);
 }

@@ -87,11 +87,9 @@ fn public_items_match_the_record() {
 }
 
 /// Maximum number of public items of the facade, in all modules, because users have to read all of them. An increase needs
-/// a reason in the commit.
-///
-/// The bound was 213 while modules within modules did not count: the modules of `kctl::karmada` with 107 items were
-/// re-exported whole, as 13 items.
-const ITEMS_MAX: usize = 299;
+/// a reason in the commit. The low-level crates have items that no page and no example needs, such as errors that programs
+/// only pass on.
+const ITEMS_MAX: usize = 226;
 
 /// Greatest number of public items of the low-level crate, in all modules. An item that only `kctl` and expansions need is hidden
 /// or in the private module, and does not count.
@@ -103,7 +101,7 @@ const BOUNDED: [(&str, usize); 5] = [
     ("kctl-apiserver", 26),
     ("kctl-interpreter", 95),
     ("kctl-runtime", RUNTIME_ITEMS_MAX),
-    ("kctl-webhook", 47),
+    ("kctl-webhook", 48),
 ];
 
 /// Counts the items of a crate. Methods and variants are counted with their type, and preludes repeat items.
@@ -274,7 +272,7 @@ const EXHAUSTIVE: [(&str, &str); 51] = [
     ("kctl_interpreter::division::StaticWeight", "the inputs of a pure function"),
     (
         "kctl_interpreter::division::TargetCluster",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     ("kctl_interpreter::function::ClusterStatus", "users build it to call their functions in tests"),
     ("kctl_interpreter::function::InProcess", "a type without values, for bounds"),
@@ -283,34 +281,33 @@ const EXHAUSTIVE: [(&str, &str); 51] = [
     ("kctl_interpreter::lua::ScriptInputs", "the inputs of Karmada's scripts"),
     (
         "kctl_interpreter::operation::AggregatedStatusItem",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     ("kctl_interpreter::operation::Aggregation", "the inputs of an operation"),
     (
         "kctl_interpreter::operation::Component",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     (
         "kctl_interpreter::operation::DependentReference",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     ("kctl_interpreter::operation::Inputs", "the inputs of an operation, built with `..Inputs::default()`"),
     (
         "kctl_interpreter::operation::NodeClaim",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     ("kctl_interpreter::operation::Object", "the inputs of an operation"),
     (
         "kctl_interpreter::operation::ReplicaRequirements",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     (
         "kctl_interpreter::operation::Replicas",
-        "Karmada's type, built by literals with `..Default::default()` as those of k8s-openapi",
+        "Karmada's type, built by literals with `..Default::default()`, like the types of k8s-openapi",
     ),
     ("kctl_interpreter::operation::Retention", "the inputs of an operation"),
     ("kctl_interpreter::operation::Revision", "the inputs of an operation"),
-    ("kctl_interpreter::webhook::ClientConfig", "a Service or a URL, as in the API"),
     ("kctl_interpreter::webhook::Configuration", "the fields that a configuration must have"),
     ("kctl_runtime::key::ObjectKey", "namespace and name are all there is"),
     ("kctl_runtime::manager::lease::Effect", "a driver has to carry out each effect"),
@@ -330,8 +327,9 @@ const EXHAUSTIVE: [(&str, &str); 51] = [
     ("kctl_webhook::admission::Action", "an admission webhook validates or mutates"),
     ("kctl_webhook::admission::ClientConfig", "a Service or a URL, as in the API"),
     ("kctl_webhook::admission::Configurations", "the fields that configurations must have"),
+    ("kctl_webhook::server::ClientConfig", "a Service or a URL, as in the API"),
     ("kctl_webhook::server::Pair", "a certificate and its key are all there is"),
-    ("kctl_webhook::server::Routes", "users build it from a router of their own"),
+    ("kctl_webhook::server::Routes", "users build it from their own router"),
 ];
 
 #[test]

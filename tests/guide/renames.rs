@@ -9,7 +9,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|word| !word.is_empty())
 }
 
-/// Collects the names of all files and folders of the repository, and the texts of its Rust files.
+/// Collects the names of all files and folders of the repository, and the contents of its Rust files.
 fn collect(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

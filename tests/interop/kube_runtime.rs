@@ -138,7 +138,7 @@ async fn kube_watcher_sees_existing_and_new_objects() {
         let mut events = Box::pin(watcher(apps.clone(), config));
         let mut seen = Vec::new();
         let mut next = async || {
-            let event = events.try_next().await.expect("the watch holds").expect("a watch goes on");
+            let event = events.try_next().await.expect("the watch holds").expect("the watch has not ended");
             let (kind, name) = match event {
                 watcher::Event::Init => ("init", String::new()),
                 watcher::Event::InitApply(object) => ("there", object.name_any()),

@@ -31,7 +31,7 @@ pub(crate) struct Case {
     pub(crate) differences: Vec<Difference>,
 }
 
-/// A text in the output that differs on the embedded server.
+/// A string in the output that differs on the embedded server.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Difference {

@@ -185,7 +185,11 @@ async fn brief_404_of_a_kind_causes_no_deletes() {
     world.faults.add(Fault::Reject(404), |request| request.reads("configmaps"));
     world.faults.cut_watches();
     advance_seconds(3).await;
-    assert_eq!((store.len(), store.is_synced()), (1, false), "what is known stays, and nobody acts on it");
+    assert_eq!(
+        (store.len(), store.is_synced()),
+        (1, false),
+        "the known objects are kept, and no controller acts on them"
+    );
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
     configs
         .create(&PostParams::default(), &ConfigMap { metadata: metadata_named("b"), ..ConfigMap::default() })

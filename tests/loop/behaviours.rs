@@ -58,7 +58,7 @@ fn each_behaviour_row_names_test_or_reason() {
         let row = named_rows[0];
         let excused = row.contains("no such stage: ");
         let shown = quoted_words(row).any(|word| test_of(word).is_some() || is_ui(word));
-        assert!(shown != excused, "{name} names a test, or says why there is none: {row}");
+        assert!(shown != excused, "{name} names a test, or says why it has no test: {row}");
     }
     assert_eq!(rows.len(), expected.len(), "no other rows");
 }

@@ -50,7 +50,7 @@ async fn reconcile_and_its_successor_read_their_own_writes() {
     world.set("a", "03").await;
     advance_seconds(5).await;
     assert_eq!(log.take().last().unwrap(), "3 3 3");
-    assert_eq!(world.n_requests("create", "pods"), 3, "none is made twice, although no watch has told of them");
+    assert_eq!(world.n_requests("create", "pods"), 3, "none is created twice, although no watch has reported them");
     world.set("a", "1").await;
     advance_seconds(5).await;
     world.set("a", "01").await;
@@ -108,7 +108,7 @@ async fn late_watch_events_do_not_revert_own_delete() {
     world.set("a", "00").await;
     advance_seconds(5).await;
     assert_eq!(log.take().last().unwrap(), "0 0 0");
-    assert_eq!(seen.take(), [""; 0], "the watch that comes back tells of two creations and two deletions");
+    assert_eq!(seen.take(), [""; 0], "the watch that comes back reports two creations and two deletions");
 }
 
 #[tokio::test(start_paused = true)]

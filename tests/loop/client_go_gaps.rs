@@ -71,7 +71,7 @@ async fn compaction_between_pages_restarts_the_first_list() {
     let lines = log.take();
     assert_eq!(lines.len(), N_CONFIGS, "each is reconciled once");
     assert!(!lines.iter().any(|line| line == "config-000 1" || line.starts_with("config-504")));
-    assert_eq!(world.n_requests("list", "configmaps"), 4, "two pages, of which one is rejected, and two");
+    assert_eq!(world.n_requests("list", "configmaps"), 4, "two pages, one of them rejected, and two more");
 }
 
 #[tokio::test(start_paused = true)]

@@ -71,7 +71,7 @@ async fn converged_object_is_reconciled_once_it_changes() {
     assert_eq!(
         first,
         ["b for initial list", "c for retry", "d for initial list, trigger"],
-        "`a` is done, the check of `c` has failed, and somebody asked for `d`"
+        "`a` is done, the check of `c` has failed, and a user asked for `d`"
     );
     world.set("a", "to do").await;
     advance_seconds(1).await;
@@ -120,7 +120,7 @@ async fn namespace_added_later_reconciles_converged_object() {
     assert_eq!(log.take(), ["a/web for initial list"]);
     watches.add_namespace("b").await.unwrap();
     advance_seconds(5).await;
-    assert_eq!(log.take(), ["a/web for Secret changed"], "`b/web` is converged and has no Secret of its own");
+    assert_eq!(log.take(), ["a/web for Secret changed"], "`b/web` is converged and owns no Secret");
     advance_seconds(3600).await;
     assert_eq!(log.take(), ["a/web for requeue"], "its wait was not lost");
 }

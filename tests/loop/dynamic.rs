@@ -7,8 +7,9 @@ use kctl::{
     kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta},
     object::{Kind, Object},
     prelude::*,
-    watches::{CHANGES_WAITING_MAX, Projection, Watch, WatchConfig, WatchError, Watches},
+    watches::{Projection, Watch, WatchConfig, WatchError, Watches},
 };
+use kctl_runtime::watches::CHANGES_WAITING_MAX;
 use parking_lot::Mutex;
 
 use crate::world::{Log, With, World, advance_seconds, app};
@@ -83,7 +84,7 @@ async fn runtime_watch_of_declared_kind_shares_controller_cache() {
     assert_eq!(take_changes(&mut configs, name).await, "+a");
     drop(configs);
     advance_seconds(1).await;
-    assert_eq!(users(&watches, "configmaps"), Some(1), "the controller goes on");
+    assert_eq!(users(&watches, "configmaps"), Some(1), "the controller continues");
     assert_eq!((world.n_requests("list", "configmaps"), world.n_requests("watch", "configmaps")), (1, 1));
 }
 
@@ -123,7 +124,7 @@ async fn watch_stops_with_last_subscriber_then_relists() {
     delete_secret(&world, "a").await;
     world.create_secret("b").await;
     advance_seconds(3600).await;
-    assert_eq!(world.n_requests("watch", "secrets"), 1, "nobody watches what nobody wants");
+    assert_eq!(world.n_requests("watch", "secrets"), 1, "no informer watches a kind without users");
     let mut again = watches.watch::<Secret>(secrets()).await.unwrap();
     assert_eq!(take_changes(&mut again, name).await, "+b");
     assert_eq!(again.objects().len(), 1);
@@ -172,7 +173,7 @@ async fn slow_watcher_delays_no_other_and_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_of_a_manager_that_ends_end() {
+async fn streams_end_with_their_manager() {
     let mut world = World::new();
     let watches = world.run_with_watches(idle()).await;
     let mut secrets_seen = watches.watch::<Secret>(secrets()).await.unwrap();

@@ -155,7 +155,7 @@ async fn list_items_have_their_kind_as_watch_events() {
 static HERE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static RED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Is limited to one namespace.
+/// A controller that is limited to one namespace.
 #[controller(name = "here", namespaces = ["default"], reads = Secret)]
 async fn here(config: Arc<ConfigMap>, cx: Context<here>) -> Result<Action> {
     let secrets = cx.store::<Secret>();
@@ -165,7 +165,7 @@ async fn here(config: Arc<ConfigMap>, cx: Context<here>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Is limited to objects with the label `color=red`.
+/// A controller that is limited to objects with the label `color=red`.
 #[controller(name = "red", primary(selector = "color=red"))]
 async fn red(config: Arc<ConfigMap>, cx: Context<red>) -> Result<Action> {
     RED.lock().push(format!("{} of {}", config.name_any(), cx.store::<ConfigMap>().len()));

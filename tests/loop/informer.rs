@@ -256,7 +256,7 @@ async fn store_version_follows_applied_events_not_own_writes() {
     writer.abort();
     yield_now().await;
     store.push(Delta::Bookmark(None, "20".into())).await;
-    assert_eq!(store.revision(), 11, "nobody has applied it");
+    assert_eq!(store.revision(), 11, "no delta has been applied");
 }
 
 #[tokio::test(start_paused = true)]

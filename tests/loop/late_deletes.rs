@@ -142,7 +142,7 @@ impl Reconcile for Reports {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_status_subresource_is_no_deleted_object() {
+async fn missing_status_subresource_is_not_a_deleted_object() {
     let (mut world, log) = (World::new(), Log::default());
     let mut definition = kctl::json!(old::Site::crd());
     definition["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
@@ -163,7 +163,7 @@ async fn missing_status_subresource_is_no_deleted_object() {
     let patch = Patch::Merge(kctl::json!({ "spec": { "text": "2" } }));
     sites.patch("a", &PatchParams::default(), &patch).await.unwrap();
     advance_seconds(1).await;
-    assert!(log.take().contains(&"2 after 0".to_owned()), "it stays in the cache");
+    assert!(log.take().contains(&"2 after 0".to_owned()), "it is still in the cache");
 }
 
 /// Copies the text of its primary into the built-in object of the same name.

@@ -95,7 +95,7 @@ async fn added_namespace_is_reconciled_until_removed() {
     let pods = Api::<Pod>::namespaced(limits.world.client.clone(), "a");
     assert!(pods.get("web").await.is_ok(), "it is still there");
     pods.delete("web", &DeleteParams::default().grace_period(0)).await.unwrap();
-    assert_eq!(limits.take_log().await, Vec::<String>::new(), "and nobody cares");
+    assert_eq!(limits.take_log().await, Vec::<String>::new(), "and no reconcile runs");
     limits.watches.add_namespace("a").await.unwrap();
     let seen = limits.take_log().await;
     assert!(seen.contains(&"a/web has 0".into()) && seen.contains(&"made web".into()), "{seen:?}");

@@ -91,7 +91,7 @@ async fn own_write_wait_times_out_and_lists() {
     advance_seconds(9).await;
     assert_eq!(log.take(), [""; 0], "it waits");
     advance_seconds(2).await;
-    assert_eq!(log.take().len(), 1, "but not for ever");
+    assert_eq!(log.take().len(), 1, "but not indefinitely");
     world.set("a", "01").await;
     advance_seconds(15).await;
     assert_eq!(log.take().last().unwrap(), "1 1");

@@ -130,7 +130,7 @@ async fn controller_without_optional_kind_runs_and_is_ready() {
     assert_eq!(failing_checks(&view), Vec::<String>::new());
     assert!(view.is_idle(), "{:?}", view.unfinished_work());
     let source = crate::watch::source_of(&view, "bulbs");
-    assert!(source.is_absent() && source.health().failure.is_none(), "that it is not there is no failure");
+    assert!(source.is_absent() && source.health().failure.is_none(), "an absent kind is not a failure");
     advance_seconds(600).await;
     assert_eq!(log.take(), Vec::<String>::new());
 }

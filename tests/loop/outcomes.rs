@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::world::{Log, With, World, advance_seconds, app, text};
 
-/// Runs a controller that returns `result` for each text and attempt. Logs milliseconds, attempts and texts.
+/// Runs a controller that returns `result` for each string and attempt. Logs milliseconds, attempts and strings.
 async fn run(result: impl Fn(&str, u32) -> Result<Action> + Send + Sync + 'static) -> (World, Log) {
     let (mut world, log, begin) = (World::new(), Log::default(), Instant::now());
     world.set("a", "1").await;

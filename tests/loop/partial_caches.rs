@@ -216,7 +216,7 @@ async fn runtime_watch_of_full_objects_bypasses_metadata_cache() {
     let Some(Change::Added(seen)) = pods.next().await else { panic!("the pod is there") };
     assert_eq!(seen.spec.as_ref().unwrap().containers.len(), 1);
     assert_eq!(world.n_requests("watch", "pods"), 2);
-    assert!(!cached_pods(world.view())[0].contains("containers"), "the controller's cache stays as small as it was");
+    assert!(!cached_pods(world.view())[0].contains("containers"), "the controller's cache is as small as it was");
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,6 +50,6 @@ async fn child_rejected_for_ever_is_retried_with_backoff() {
         // The backoff has started again from its first delay.
         advance_seconds(9).await;
         let again = *requests.lock() - n_requests;
-        assert!((8..=12).contains(&again), "its waits begin anew: {again}");
+        assert!((8..=12).contains(&again), "its backoff starts again: {again}");
     }
 }

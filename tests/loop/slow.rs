@@ -147,5 +147,5 @@ async fn panicking_mapper_misses_one_change_and_continues() {
         advance_seconds(1).await;
     }
     assert_eq!(ASKED.lock().unwrap().len(), n_started + 2, "{:?}", ASKED.lock().unwrap());
-    assert_eq!(log.take(), ["a", "bad", "b"], "others are told of each");
+    assert_eq!(log.take(), ["a", "bad", "b"], "other handlers get each change");
 }

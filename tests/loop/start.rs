@@ -1,4 +1,4 @@
-//! Invariants 5 and 7: workers wait for all caches of their own controller, and for no others.
+//! Invariants 5 and 7: workers wait for all caches of their controller, and for no other caches.
 
 use std::sync::OnceLock;
 

@@ -42,7 +42,7 @@ impl Reconcile for Gauges {
 
 impl Finalize for Gauges {
     async fn finalize(&self, gauge: Arc<Gauge>, _: Context<Self>) -> Result<()> {
-        assert!(gauge.metadata.deletion_timestamp.is_some(), "the metadata are those of now");
+        assert!(gauge.metadata.deletion_timestamp.is_some(), "the metadata is current");
         self.log.add(format!("finalize {}", gauge.spec.level));
         Ok(())
     }
@@ -202,7 +202,7 @@ async fn never_readable_object_keeps_its_finalizer_until_corrected() {
     let warned = warnings(&world).await;
     let note = warned.iter().find(|(reason, _)| reason == "ReconcileFailed").map(|(_, note)| note.as_str());
     let note = note.unwrap_or_else(|| panic!("{warned:?}"));
-    assert!(note.contains("the finalizer loop.example.com/gauge stays"), "{note}");
+    assert!(note.contains("the finalizer loop.example.com/gauge is kept"), "{note}");
     let command = r#"kubectl patch gauges.example.com a -n default --type=merge -p '{"metadata":{"finalizers":["example.com/other"]}}'"#;
     assert!(note.ends_with(command), "{note}");
     set_level(&world, 3).await;

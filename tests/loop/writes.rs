@@ -144,6 +144,27 @@ async fn writes_to_another_controllers_object_are_rejected() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn name_of_another_primary_is_applied_once_free() {
+    let mut world = World::new();
+    let other = world.create_deployment("other").await;
+    world.create_pod_of("taken", &[controlled_by(&other)]).await;
+    world.create_deployment("web").await;
+    let app = deployments(app(), |deployment, cx| async move {
+        if deployment.name_any() == "web" {
+            cx.owned::<Pod>().apply(pod("taken")).await?;
+        }
+        Ok(Action::await_change())
+    });
+    world.run(app).await;
+    advance_seconds(1).await;
+    assert_eq!(owners_of(&world, "taken").await, ["apps/v1 other Some(true)"]);
+    // The deletion enqueues `other` alone.
+    world.pods().delete("taken", &DeleteParams::default().grace_period(0)).await.unwrap();
+    advance_seconds(5).await;
+    assert_eq!(owners_of(&world, "taken").await, ["apps/v1 web Some(true)"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn object_in_desired_state_is_not_written_again() {
     let mut world = World::new();
     world.create_deployment("web").await;
@@ -322,7 +343,7 @@ async fn changed_own_status_is_written_without_a_loop() {
     world.patch_deployment("web", kctl::json!({ "spec": { "replicas": 7 } })).await;
     advance_seconds(60).await;
     assert_eq!(n_patches(&world), 2);
-    assert_eq!(world.n_requests("patch", "deployments"), 2, "the test's own: a status is a request of its own");
+    assert_eq!(world.n_requests("patch", "deployments"), 2, "the test's own: the status is a separate request");
 }
 
 const FINALIZER: &str = "example.com/clean";
@@ -374,7 +395,7 @@ async fn finalizer_is_added_before_reconcile_removed_after_cleanup() {
     assert!(configs.get("a").await.unwrap().finalizers().contains(&FINALIZER.to_owned()), "a failure keeps it");
     advance_seconds(5).await;
     assert_eq!(log.take(), ["finalize 2", "finalize 3"], "and then never again");
-    assert_eq!(configs.get("a").await.unwrap().finalizers(), ["example.com/other"], "those of others stay");
+    assert_eq!(configs.get("a").await.unwrap().finalizers(), ["example.com/other"], "finalizers of others are kept");
     let none = kctl::json!({ "metadata": { "finalizers": null } });
     configs.patch("a", &PatchParams::default(), &Patch::Merge(none)).await.unwrap();
     assert!(configs.get_opt("a").await.unwrap().is_none());

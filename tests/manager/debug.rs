@@ -159,7 +159,12 @@ async fn slot_of_a_key_names_owner_and_reason() {
     let owned = |state: &Value| state["shards"]["slots"].as_array().is_some_and(|slots| slots.iter().all(is_owned));
     site.state_when(owned).await;
     for key in ["default/blog", "default", "shop/blog", "node-1"] {
-        let (head, body) = site.get(&format!("/debug/slot.json?key={}", key.replace('/', "%2F"))).await;
+        let path = format!("/debug/slot.json?key={}", key.replace('/', "%2F"));
+        // Until the objects of its slot are listed.
+        while site.get(&path).await.1.contains(" waits for the list of its objects.") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let (head, body) = site.get(&path).await;
         assert!(head.starts_with("HTTP/1.1 200") && head.contains("content-type: application/json"), "{key}: {head}");
         let slot = slots.slot_for(&key.parse().unwrap());
         let why = "This replica owns it, so its controllers reconcile the key once their caches are complete.";
@@ -313,7 +318,7 @@ async fn state_explains_unusually_many_conflicts() {
 }
 
 #[tokio::test]
-async fn recovered_key_is_no_longer_listed_as_failing() {
+async fn recovered_key_is_not_listed_as_failing() {
     let site = site(&[], None).await;
     site.create("fails").await;
     site.state_when(|state| state["controllers"][0]["n_failing"] == 1).await;

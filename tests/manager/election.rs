@@ -106,6 +106,20 @@ async fn free_lease_is_taken_at_once() {
     }
 }
 
+/// A person has removed the holder. It may be at work until its next renewal, and does not reach the API server.
+#[tokio::test(start_paused = true)]
+async fn emptied_lease_is_taken_after_its_duration() {
+    let contest = Contest::new();
+    let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
+    advance_seconds(5).await;
+    leader.running.abort();
+    contest.change(json!({ "spec": { "holderIdentity": "" } })).await;
+    advance_seconds(14).await;
+    assert!(!standby.leadership.is_leading(), "the leader may be at work");
+    advance_seconds(6).await;
+    assert!(standby.leadership.is_leading());
+}
+
 #[tokio::test(start_paused = true)]
 async fn leader_renews_without_reading() {
     let contest = Contest::new();
@@ -128,7 +142,11 @@ async fn after_a_conflict_a_leader_reads_and_renews() {
     assert!(candidate.leadership.is_leading());
     assert_eq!(candidate.leadership.slow_renewals(), 1);
     let lease = contest.lease().await;
-    assert_eq!(lease.metadata.annotations.unwrap_or_default()["seen-by"], "somebody", "what others wrote stays");
+    assert_eq!(
+        lease.metadata.annotations.unwrap_or_default()["seen-by"],
+        "somebody",
+        "the annotation of another client is kept"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,9 +382,9 @@ fn invalid_election_durations_and_names_are_rejected() {
     assert_eq!(times(10_000, 10_000, 2_000), no(&lease));
     let period = format!("{renew} (12s) has to be longer than 1.2 times --leader-elect-retry-period (12s)");
     assert_eq!(times(15_000, 12_000, 10_000), no(&period));
-    let whole = "--leader-elect-lease-duration (15.5s) has to be whole seconds, and one at least";
+    let whole = "--leader-elect-lease-duration (15.5s) has to be whole seconds, at least one";
     assert_eq!(times(15_500, 10_000, 2_000), no(whole));
-    assert_eq!(times(15_000, 10_000, 0), no("--leader-elect-retry-period has to be longer than nothing"));
+    assert_eq!(times(15_000, 10_000, 0), no("--leader-elect-retry-period has to be longer than zero"));
     let longest = u64::from(i32::MAX.unsigned_abs()) * 1000;
     assert_eq!(times(longest, 10_000, 2_000), Ok(()));
     let long = "--leader-elect-lease-duration (2147483648s) has to be at most 2147483647s";

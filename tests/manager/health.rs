@@ -402,6 +402,20 @@ async fn standby_whose_keys_await_the_lease_is_healthy() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn leader_whose_keys_await_a_comparison_is_healthy() {
+    let contest = Contest::new();
+    let compares = |request: &RequestSummary| request.accept.contains("PartialObjectMetadataList");
+    let (process, _watches, view) = start_limited(&contest, compares).await;
+    advance_seconds(5).await;
+    assert!(view.leadership().unwrap().is_leading());
+    view.controllers()[0].1.add(kctl::key::ObjectKey::new(Some("open"), "x"));
+    for _ in 0..20 {
+        assert_eq!(process.dead(), [""; 0], "a restart would not help");
+        advance_seconds(10).await;
+    }
+}
+
 /// Requests a page over a real connection. Returns the status line and the body.
 async fn get(address: &str, path: &str, headers: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -506,7 +520,7 @@ async fn unusable_listen_address_is_named_with_its_flag() {
     let error = bind(&taken.0).await.unwrap_err().to_string();
     let port = taken.0.rsplit(':').next().unwrap();
     let wanted = format!(
-        "--health-probe-bind-address={}: port {port} is in use; stop what uses it, or choose another one",
+        "--health-probe-bind-address={}: port {port} is in use; stop what uses it, or choose another port",
         taken.0
     );
     assert_eq!(error, wanted);

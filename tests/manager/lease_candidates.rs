@@ -73,7 +73,7 @@ impl Contest {
         self.leases().patch("podset", &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
     }
 
-    /// Starts an elector in a task of the test, with faults of its own between it and the server.
+    /// Starts an elector in a task of the test, with separate faults between it and the server.
     pub(crate) fn start(&self, config: ElectionConfig) -> Candidate {
         let faults = Faults::default();
         let (client, server) = (faults.client(&self.server), self.server.clone());

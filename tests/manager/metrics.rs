@@ -187,7 +187,7 @@ async fn reconciles_are_counted_by_what_they_come_to() {
     advance_seconds(1).await;
     let text = metrics.text(Format::Prometheus);
     let conflicts = value(&text, r#"controller_runtime_reconcile_total{controller="does",result="conflict"}"#);
-    assert!(conflicts >= 1, "an outdated state is no error");
+    assert!(conflicts >= 1, "an outdated state is not an error");
     assert_eq!(value(&text, r#"controller_runtime_reconcile_errors_total{controller="does"}"#), 4);
 }
 
@@ -304,6 +304,22 @@ async fn requests_are_counted_and_timed_unless_they_watch() {
     for (le, n) in [("0.005", 1), ("2", 1), ("4", 2), ("+Inf", 2)] {
         assert_eq!(value(&text, &timed("GET", &format!(r#"bucket{{le="{le}","#))), n, "{le}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_times_out_counts_as_error() {
+    let (metrics, counter) = (Metrics::default(), RequestCounter::new("here"));
+    counter.register(&metrics);
+    let silent =
+        tower::service_fn(|_: http::Request<Body>| std::future::pending::<Result<http::Response<Body>, &str>>());
+    for uri in ["/", "/?watch=true"] {
+        let request = http::Request::get(uri).body(Body::empty()).unwrap();
+        let response = tokio::time::timeout(Duration::from_secs(3), counter.layer(silent).oneshot(request)).await;
+        assert!(response.is_err(), "{uri}");
+    }
+    let text = metrics.text(Format::Prometheus);
+    assert_eq!(value(&text, r#"rest_client_requests_total{code="<error>",method="GET",host="here"}"#), 2);
+    assert_eq!(value(&text, r#"rest_client_request_duration_seconds_count{verb="GET",host="here"}"#), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -49,14 +49,50 @@ struct Seen {
     last: Finished,
     /// Errors of writes, with the shard.
     failed: Vec<(&'static str, String)>,
+    /// The number of reconciles that have begun or ended.
+    n_steps: u64,
+    /// Reconciles that have written and ended without an error.
+    successful: Vec<Run>,
+}
+
+/// A reconcile, with the steps in which it began and ended. Shards with separate clocks share no other time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Run {
+    key: String,
+    begun: u64,
+    ended: u64,
+    shard: &'static str,
+}
+
+impl Seen {
+    fn end(&mut self, key: &str, shard: &'static str, begun: u64) {
+        self.n_steps += 1;
+        self.successful.push(Run { key: key.to_owned(), begun, ended: self.n_steps, shard });
+    }
+
+    /// Returns pairs of reconciles of one key that succeeded in two shards at the same time.
+    fn overlaps(&self) -> Vec<[Run; 2]> {
+        let mut runs = self.successful.clone();
+        runs.sort();
+        let overlaps = runs.windows(2).filter_map(|pair| {
+            let [first, second] = pair else { return None };
+            let is_overlap = first.key == second.key && first.shard != second.shard && second.begun < first.ended;
+            is_overlap.then(|| [first.clone(), second.clone()])
+        });
+        overlaps.collect()
+    }
 }
 
 /// A running reconcile, which may be dropped at any time.
-struct Busy(Arc<Mutex<Seen>>, (String, &'static str));
+struct Busy {
+    seen: Arc<Mutex<Seen>>,
+    reconcile: (String, &'static str),
+    begun: u64,
+}
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.lock().busy.remove(&self.1);
+        self.seen.lock().busy.remove(&self.reconcile);
     }
 }
 
@@ -69,8 +105,10 @@ impl Busy {
         {
             all.twice.push(key.into());
         }
+        all.n_steps += 1;
+        let begun = all.n_steps;
         drop(all);
-        Self(seen.clone(), (format!("{key} by {of}"), shard))
+        Self { seen: seen.clone(), reconcile: (format!("{key} by {of}"), shard), begun }
     }
 }
 
@@ -106,8 +144,11 @@ impl Reconcile for RingConfigs {
             self.seen.lock().failed.push((self.shard, error.to_string()));
             return Err(error.into());
         }
+        let begun = busy.begun;
         drop(busy);
-        self.seen.lock().last.note(name, state, self.shard);
+        let mut seen = self.seen.lock();
+        seen.end(&name, self.shard, begun);
+        seen.last.note(name, state, self.shard);
         Ok(Action::await_change())
     }
 }

@@ -159,7 +159,7 @@ async fn check(n_quiet: u64, faults: Faults) {
     assert!(written.values().max().unwrap() > &1_400, "the load was on all the time: {:?}", written.values().max());
     assert_eq!(seen.twice, [""; 0]);
     assert_eq!(seen.states, written, "the last state of every key was worked on");
-    assert!(seen.pause < Duration::from_secs(1), "nobody worked for {:?}", seen.pause);
+    assert!(seen.pause < Duration::from_secs(1), "no replica worked for {:?}", seen.pause);
     assert!(seen.workers.len() >= 2 && seen.workers[0] == "a-old", "{:?}", seen.workers);
     assert!(seen.workers.last().unwrap().ends_with("-new"), "{:?}", seen.workers);
     drop(new);

@@ -81,7 +81,7 @@ async fn restarted_container_releases_its_former_seat() {
 
 /// The replicas notice the deletion at their next read, up to a retry period later.
 #[tokio::test(start_paused = true)]
-async fn deleted_settings_lease_lets_no_other_settings_in() {
+async fn deleted_settings_lease_admits_no_other_settings() {
     let world = ShardWorld::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
     advance_seconds(10).await;
@@ -99,6 +99,26 @@ async fn deleted_settings_lease_lets_no_other_settings_in() {
     let expected =
         "other replicas run as `shards-8-by-object-v2` and this one as `shards-4-by-object-v2`: use the same --shards";
     assert!(reason.contains("does not reconcile default/web") && reason.contains(expected), "{reason}");
+    world.check_nothing_ran_twice();
+}
+
+/// A person removes the holder to let replicas with other settings begin. The present ones notice that at their next read, up
+/// to a retry period later.
+#[tokio::test(start_paused = true)]
+async fn emptied_settings_lease_lets_no_other_settings_in() {
+    let world = ShardWorld::new(Duration::from_millis(200)).await;
+    let a = world.start("a").await;
+    let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
+    let b = world.start_by("b", other).await;
+    advance_seconds(10).await;
+    world.contest.change(kctl::json!({ "spec": { "holderIdentity": "" } })).await;
+    for state in 1..=20 {
+        world.change(state).await;
+        advance_seconds(1).await;
+    }
+    world.wait_until_reconciled_at(20).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
+    assert_eq!(world.leases().await["podset"], "shards-8-by-object-v2");
     world.check_nothing_ran_twice();
 }
 

@@ -90,7 +90,7 @@ async fn reconcile_requests_and_logs_share_trace_id() {
     let (traces, lines) = run().await;
     // Two reconciles follow the initial list, and two the events of the created Secrets.
     assert_eq!(traces.len(), 4, "{traces:?}");
-    assert_eq!(traces.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "each is a trace of its own");
+    assert_eq!(traces.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "each has a separate trace");
     let reconciles = [("a", "initial list"), ("a", "Secret changed"), ("b", "initial list"), ("b", "Secret changed")];
     for (parent, (name, reason)) in traces.iter().zip(reconciles) {
         let parts: Vec<&str> = parent.split('-').collect();

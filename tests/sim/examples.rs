@@ -15,7 +15,7 @@ use kctl::{
 };
 
 #[path = "../../examples/quickstart/src/main.rs"]
-#[expect(dead_code, unreachable_pub, clippy::default_trait_access, reason = "a program, of which only the app is used")]
+#[expect(dead_code, unreachable_pub, clippy::default_trait_access, reason = "only the app of this program is used")]
 mod quickstart;
 
 /// Patches an object in the default namespace.
@@ -68,7 +68,7 @@ fn podset() -> Scenario {
 fn scaled(scenario: Scenario) -> Scenario {
     scenario.step("scale to 1", |client| patch(client, "PodSet", "web", json!({ "spec": { "replicas": 1 } }))).step_at(
         Duration::from_millis(500),
-        "scale to 2 meanwhile",
+        "scale to 2 in between",
         |client| patch(client, "PodSet", "web", json!({ "spec": { "replicas": 2 } })),
     )
 }
@@ -136,7 +136,7 @@ fn sharded(scenario: Scenario) {
         panic!("{failure}");
     }
     let (fault_free, n_runs) = (2, report.runs());
-    assert!(report.injected() > 0 || n_runs == fault_free, "no fault met anything in {n_runs} runs");
+    assert!(report.injected() > 0 || n_runs == fault_free, "no fault hit anything in {n_runs} runs");
 }
 
 /// In this seed all replicas are replaced after a crash, so the slot of the crashed one counts as held for longer than a

@@ -53,7 +53,7 @@ fn object_that_is_never_updated_is_found() {
 }
 
 #[test]
-fn updated_object_equals_that_of_a_fresh_start() {
+fn updated_object_matches_a_fresh_start() {
     let scenario = scenario(|| App::new("applies").controller::<applies>()).comparing_with_fresh_start();
     let report = Sim::seeds(0..2).run(&scenario).unwrap();
     assert!(report.failure().is_none(), "{}", report.failure().unwrap());

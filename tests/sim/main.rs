@@ -2,8 +2,8 @@
 
 mod checkers;
 mod examples;
-mod finds;
 mod fresh_start;
+mod reports;
 mod stuck;
 mod timed;
 mod workloads;

@@ -102,7 +102,7 @@ fn task_that_outlives_its_process_is_found() {
 
 /// A task that ends within the reconcile, or soon after it, is fine.
 #[test]
-fn task_that_ends_is_no_finding() {
+fn task_that_ends_is_not_a_finding() {
     let app = || {
         App::new("spawner").controller_with(|_env| async {
             tokio::spawn(tokio::time::sleep(Duration::from_secs(30)));

@@ -96,7 +96,7 @@ fn operator_of_jobs_and_deployments_survives_simulated_faults() {
 #[test]
 fn jobs_make_no_pods_unless_requested() {
     let report = Sim::seeds(0..1).run(&scenario().settled("the database is served", serves)).unwrap();
-    let failure = report.failure().expect("nobody runs the Job");
+    let failure = report.failure().expect("no controller runs the Job");
     assert_eq!((failure.checker(), failure.seed()), ("the database is served", "none"), "{failure}");
 }
 

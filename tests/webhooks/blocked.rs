@@ -120,7 +120,7 @@ async fn blocking_functions_delay_no_request_and_time_out() {
         let good = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
         send_review(&router, RULES, "application/json", good).await
     });
-    let response = timeout(TIMEOUT, others).await.expect("an answer beside those who block").unwrap();
+    let response = timeout(TIMEOUT, others).await.expect("a response while other handlers block").unwrap();
     assert_eq!(response["allowed"], true);
     assert_eq!(metrics.n_running(), requests.len() * N_EACH);
     let (mut registry, mut text) = (Registry::default(), String::new());

@@ -87,7 +87,7 @@ async fn site_rules(site: &Site, request: &Admission<Site>) -> Result<()> {
         };
     }
     if site.spec.replicas == 1 {
-        request.warn("one replica is none while it is replaced");
+        request.warn("one replica means no replica while it is replaced");
     }
     let mut invalid = Invalid::default();
     if site.spec.replicas > REPLICAS_MAX {
@@ -99,7 +99,7 @@ async fn site_rules(site: &Site, request: &Admission<Site>) -> Result<()> {
     if let Some(old) = &request.old
         && old.spec.hosts.first() != site.spec.hosts.first()
     {
-        invalid.forbidden("spec.hosts[0]", "the first host stays");
+        invalid.forbidden("spec.hosts[0]", "the first host must not change");
     }
     Ok(invalid.finish()?)
 }

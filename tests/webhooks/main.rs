@@ -2,11 +2,11 @@
 
 mod attribute;
 mod blocked;
-mod boot;
-mod both;
 mod kinds;
-mod once;
+mod own_conversion;
 mod protocol;
-mod silent;
+mod real_server;
+mod schema_derivation;
+mod stalled_clients;
 mod start;
 mod world;

@@ -64,7 +64,7 @@ impl Version {
     }
 }
 
-/// Changes the version of the workspace and the requirements of its own crates.
+/// Changes the version of the workspace and the requirements of its crates.
 fn bump_manifest(manifest: &str, from: Version, to: Version) -> String {
     replace_in_lines(manifest, &from.to_string(), &to.to_string(), |line| {
         line.starts_with("version = ") || line.contains("{ path = ")

@@ -13,7 +13,7 @@ use clap::ValueEnum;
 
 use crate::{
     Options, Result,
-    beside::{Beside, Lane},
+    background::{BackgroundSteps, Lane},
     descendants, features,
     gate::Gate,
     image, new_project, packages, real_server, steps,
@@ -294,26 +294,26 @@ pub(crate) struct Plan {
     pub(crate) early: Vec<Step>,
     /// Compilers and linters: the chains begin when the tests are compiled, at the lowest priority. While one compiles a
     /// single crate, another uses the second core.
-    pub(crate) beside: Vec<Chain>,
+    pub(crate) idle: Vec<Chain>,
 }
 
 impl Plan {
     /// Returns `true` if another process runs the step.
-    fn has_beside(&self, step: Step) -> bool {
-        let mut chains = self.waiting.iter().chain(&self.beside);
+    fn is_in_background(&self, step: Step) -> bool {
+        let mut chains = self.waiting.iter().chain(&self.idle);
         self.early.contains(&step) || chains.any(|chain| chain.0.contains(&step))
     }
 
     /// Returns the steps to run one after another.
     fn in_order(&self) -> Vec<Step> {
         let steps = if self.steps.is_empty() { &Step::ALL[..] } else { &self.steps };
-        steps.iter().copied().filter(|step| !self.has_beside(*step)).collect()
+        steps.iter().copied().filter(|step| !self.is_in_background(*step)).collect()
     }
 
     /// Returns `true` if the run contains every step.
     fn has_all_steps(&self) -> bool {
         let in_order = self.in_order();
-        Step::ALL.iter().all(|step| in_order.contains(step) || self.has_beside(*step))
+        Step::ALL.iter().all(|step| in_order.contains(step) || self.is_in_background(*step))
     }
 }
 
@@ -329,8 +329,8 @@ pub(crate) fn run(plan: &Plan, options: Options) -> Result {
     run_in_order(plan, &mut gate, &mut times, &mut lanes);
     times.print();
     let Lanes { running, mut failures, .. } = lanes;
-    for beside in running {
-        failures.extend(beside.finish(&mut gate).err());
+    for steps in running {
+        failures.extend(steps.finish(&mut gate).err());
     }
     eprintln!("the last step ended {} s after the start", times.begun.elapsed().as_secs());
     let forgotten = gate.unexplained_ignored_tests();
@@ -350,15 +350,15 @@ pub(crate) fn run(plan: &Plan, options: Options) -> Result {
 struct Lanes {
     options: Options,
     /// In the order of their start.
-    running: Vec<Beside>,
+    running: Vec<BackgroundSteps>,
     failures: Vec<String>,
 }
 
 impl Lanes {
     /// Starts a process with a command of xtask.
     fn start(&mut self, lane: Lane, name: &str, arguments: &[&str]) {
-        match Beside::start(lane, name, arguments, self.options) {
-            Ok(beside) => self.running.push(beside),
+        match BackgroundSteps::start(lane, name, arguments, self.options) {
+            Ok(steps) => self.running.push(steps),
             Err(error) => self.failures.push(error),
         }
     }
@@ -380,8 +380,8 @@ impl Lanes {
     /// Runs a step in this process. Returns `true` if it succeeded.
     fn run(&mut self, times: &mut Times, step: Step, name: &'static str, run: impl FnOnce() -> Result) -> bool {
         // So that a user can see a failure before the end of the run.
-        self.running.iter_mut().for_each(Beside::print_failure);
-        let others: Vec<u32> = self.running.iter_mut().filter_map(Beside::running_id).collect();
+        self.running.iter_mut().for_each(BackgroundSteps::print_failure);
+        let others: Vec<u32> = self.running.iter_mut().filter_map(BackgroundSteps::running_id).collect();
         let kill = || kill_processes(name, &others);
         let result = times.measure(name, || run_bounded(step.time_max(), kill, run));
         if let Err(error) = &result {
@@ -394,7 +394,7 @@ impl Lanes {
 
     /// Kills the processes that still run. The others remain, so that their failures are reported.
     fn kill_running(&mut self) {
-        self.running.retain_mut(Beside::has_ended);
+        self.running.retain_mut(BackgroundSteps::has_ended);
     }
 }
 
@@ -404,7 +404,7 @@ fn run_in_order(plan: &Plan, gate: &mut Gate, times: &mut Times, lanes: &mut Lan
         lanes.start(Lane::Early, "prepare", &["prepare"]);
     }
     lanes.start_steps(Lane::Early, &plan.early);
-    let (mut compilers, mut suites) = (Some(&plan.beside), Some(&plan.waiting));
+    let (mut compilers, mut suites) = (Some(&plan.idle), Some(&plan.waiting));
     for step in plan.in_order() {
         if step == Step::Test && !lanes.run(times, step, "build", steps::build_tests) {
             lanes.kill_running();
@@ -432,12 +432,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn step_beside_others_is_not_run_in_order() {
+    fn background_step_is_not_run_in_order() {
         let plan = Plan {
             steps: Vec::new(),
             waiting: vec![Chain::parse("conformance,helm").unwrap(), Chain::parse("roles").unwrap()],
             early: vec![Step::Spelling],
-            beside: vec![Chain::parse("clippy").unwrap()],
+            idle: vec![Chain::parse("clippy").unwrap()],
         };
         let in_order = plan.in_order();
         assert_eq!(in_order.len(), Step::ALL.len() - 5, "{in_order:?}");
@@ -471,7 +471,10 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn killed_lanes_do_not_hide_earlier_failures() {
-        let running = vec![Beside::of_script("hung", "exec sleep 600"), Beside::of_script("unformatted", "exit 1")];
+        let running = vec![
+            BackgroundSteps::of_script("hung", "exec sleep 600"),
+            BackgroundSteps::of_script("unformatted", "exit 1"),
+        ];
         let mut lanes = Lanes { options: Options::default(), running, failures: Vec::new() };
         while !lanes.running[1].has_ended() {
             thread::yield_now();

@@ -9,9 +9,9 @@ use clap::Args;
 use crate::{
     Options, Result,
     gate::Gate,
+    kubernetes_version::resolve,
     process::{Run, cargo, root},
     real_server::{self, Servers},
-    release::resolve,
     steps,
 };
 

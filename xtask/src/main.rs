@@ -1,6 +1,6 @@
 //! `cargo xtask`: runs one or all steps of the gate, runs a real API server, and moves to another Kubernetes version.
 
-mod beside;
+mod background;
 mod bump;
 mod ci;
 mod descendants;
@@ -9,12 +9,12 @@ mod features;
 mod gate;
 mod image;
 mod kubernetes;
+mod kubernetes_version;
 mod ledger;
 mod new_project;
 mod packages;
 mod process;
 mod real_server;
-mod release;
 mod shards;
 mod shared_build;
 mod sizes;
@@ -49,11 +49,11 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Step(StepCommand),
-    /// Runs the named steps, or all of the gate, and prints their times. 38 minutes on two cores, and 8 more for the first
-    /// build of kube-apiserver.
+    /// Runs the named steps, or all of the gate, and prints their times. In the order of `.ci/run`: 29 minutes on two cores, and
+    /// 8 more for the first build of kube-apiserver.
     ///
     /// A failed step does not end the run. The processes of a step that takes half an hour are killed, after 45 minutes for
-    /// linters and for suites on a real server. In the end, every test that `test` ignored has to have passed in another
+    /// linters, documentation, packages, new projects and suites on a real server. In the end, every test that `test` ignored has to have passed in another
     /// step, unless that step printed what this machine lacks.
     Ci {
         /// The steps, in this order.
@@ -64,7 +64,7 @@ enum Command {
         /// Compilers and linters, for example `clippy,features`: one after another, at the lowest priority, as soon as the tests
         /// are compiled. With several such options, these run at the same time as each other.
         #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
-        beside: Vec<Chain>,
+        idle: Vec<Chain>,
         /// Suites that mostly wait for a server, for example `roles,kubectl`: one after another, at the same time as the steps
         /// after `test`. With several such options, these run at the same time as each other.
         #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
@@ -119,7 +119,7 @@ enum Command {
     /// a key wrote. Needs Linux and what `server` needs.
     Chaos(shards::Chaos),
     /// Kills the operator of `examples/podset` again and again on a real kube-apiserver that crashes twice, and checks that no set ever
-    /// has a Pod too many, and that all settle. Needs what `server` needs.
+    /// has more Pods than desired, and that all settle. Needs what `server` needs.
     Soak {
         #[command(flatten)]
         options: Options,
@@ -140,7 +140,7 @@ enum Command {
 /// The steps of the gate, each as a command.
 #[derive(Subcommand)]
 enum StepCommand {
-    /// Runs all tests that need nothing but this repository; the others are printed as ignored. 24 minutes on two cores.
+    /// Runs all tests that need nothing but this repository; the others are printed as ignored. 22 minutes on two cores.
     Test {
         #[command(flatten)]
         options: Options,
@@ -297,9 +297,7 @@ fn run_step(command: StepCommand) -> Result {
 fn run(command: Command) -> Result {
     match command {
         Command::Step(step) => run_step(step),
-        Command::Ci { steps, waiting, early, beside, options } => {
-            ci::run(&Plan { steps, waiting, early, beside }, options)
-        }
+        Command::Ci { steps, waiting, early, idle, options } => ci::run(&Plan { steps, waiting, early, idle }, options),
         Command::Prepare(options) => run_single_step(options, ci::prepare),
         Command::Check => process::cargo("check").args(["--workspace", "--all-targets", "--locked"]).run(),
         Command::Msrv(options) => run_single_step(options, steps::msrv),
@@ -450,6 +448,18 @@ mod tests {
         for file in ["Cargo.toml", "Cargo.lock", "kctl/Cargo.toml", "kctl-runtime/src/lib.rs", "kctl-cli/README.md"] {
             assert!(listed.lines().any(|line| line == file), "{pathspecs} lists no {file}");
         }
+    }
+
+    /// Dependabot reads only the folders that its settings name.
+    #[test]
+    fn dependabot_names_each_folder_with_dependencies() {
+        let settings = std::fs::read_to_string(process::root().join(".github/dependabot.yml")).unwrap();
+        let files = ["*go.mod", "*Cargo.lock", "*pom.xml"];
+        let listed = process::Run::new("git").args(["ls-files", "--"]).args(files).read().unwrap();
+        let mut folders: Vec<&str> = listed.lines().filter_map(|file| Some(file.rsplit_once('/')?.0)).collect();
+        assert!(folders.len() > 8, "{folders:?}");
+        folders.retain(|folder| !settings.contains(folder));
+        assert!(folders.is_empty(), "name these in .github/dependabot.yml, or say there why not: {folders:?}");
     }
 
     /// Collects the reasons of ignored tests in the Rust files below a folder, with the path of each.

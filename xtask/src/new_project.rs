@@ -56,8 +56,8 @@ fn is_rejected(output: &str, line: usize) -> bool {
 pub(crate) fn run(gate: &mut Gate) -> Result {
     // Clippy has checked the dependencies there, if it ran. Programs are built in the folder of the tests, which shares the
     // compiled crates with the project of the step `roles`.
-    let beside = target().join("beside");
-    let lints_target = if beside.exists() { beside } else { target() };
+    let idle_target = target().join("beside");
+    let lints_target = if idle_target.exists() { idle_target } else { target() };
     let tables = tables()?;
     let test = cargo_test(&["--test", "deploy", "every_command_of_a_new_project_works", "--", "--ignored"]);
     let test = test.env(LINTS_TARGET, &lints_target).env(third_party::VARIABLE, &tables);

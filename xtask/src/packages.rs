@@ -248,7 +248,7 @@ mod tests {
         }
     }
 
-    /// Returns the names of crates in backticks in a text.
+    /// Returns the names of crates in backticks in a string.
     fn crates_in(text: &str) -> Vec<&str> {
         text.split('`').skip(1).step_by(2).collect()
     }

@@ -13,9 +13,9 @@ use clap::{Args, Subcommand};
 use crate::{
     Result,
     gate::Gate,
+    kubernetes_version::{GOGC, VERSION, resolve},
     new_project,
     process::{Run, find, root, scratch},
-    release::{GOGC, VERSION, resolve},
     shards,
     steps::{cargo_test, clients, path_with_helm},
     third_party,

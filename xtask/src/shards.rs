@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::{
-    Result,
+    Result, kubernetes_version,
     process::{Run, cargo, root, target},
-    release,
 };
 
 /// Options of the gate's short chaos run: fewer objects, and Leases short enough to expire several times in half a
@@ -50,9 +49,9 @@ pub(crate) fn short_chaos(version: Option<&str>) -> Result {
         .args(["--workspace", "--test", "browser", "--bin", "shards-bench", "--bin", "shards-podset"])
         .run()?;
     let run = in_target(Run::new(target().join("debug/shards-bench")).arg("chaos").args(SHORT));
-    let run = run.env("GOGC", release::GOGC);
+    let run = run.env("GOGC", kubernetes_version::GOGC);
     match version {
-        Some(version) => run.env(release::VERSION, version),
+        Some(version) => run.env(kubernetes_version::VERSION, version),
         None => run,
     }
     .run()

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p apiserver-bench -- tls --envtest tests/envtest
-//! cargo run --release -p apiserver-bench -- inside
+//! cargo run --release -p apiserver-bench -- in-process
 //! cargo run --release -p apiserver-bench -- memory
 //! ```
 //!
@@ -10,7 +10,7 @@
 //! rates are lower than with separate machines, and only their ratio is meaningful.
 
 mod client;
-mod inside;
+mod in_process;
 mod lag;
 mod load;
 mod objects;
@@ -56,7 +56,7 @@ enum Command {
         seconds: u64,
     },
     /// Without a socket: patches, applies and watchers
-    Inside {
+    InProcess {
         /// Seconds of each load
         #[arg(long, default_value_t = 5)]
         seconds: u64,
@@ -67,7 +67,7 @@ enum Command {
     #[command(hide = true)]
     Repeat {
         #[arg(value_enum)]
-        what: inside::Repeated,
+        what: in_process::Repeated,
         n: u32,
     },
     /// The embedded server alone, which writes this kubeconfig; for the others, and for profilers
@@ -102,9 +102,9 @@ async fn run(command: Command) -> Result<(), Failure> {
             };
             print(&own, real.as_deref());
         }
-        Command::Inside { seconds } => print(&inside::all(Duration::from_secs(seconds)).await?, None),
-        Command::Memory => print(&inside::memory().await?, None),
-        Command::Repeat { what, n } => inside::repeat(what, n).await?,
+        Command::InProcess { seconds } => print(&in_process::all(Duration::from_secs(seconds)).await?, None),
+        Command::Memory => print(&in_process::memory().await?, None),
+        Command::Repeat { what, n } => in_process::repeat(what, n).await?,
         Command::Serve { kubeconfig } => serve(&kubeconfig).await?,
     }
     Ok(())

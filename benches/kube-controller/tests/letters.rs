@@ -150,7 +150,7 @@ async fn d_panic_of_one_key_ends_the_controller() {
     let items = controller.run(reconcile, |_, never, _| match *never {}, Arc::new(()));
     let ended = AssertUnwindSafe(items.for_each(|_item| std::future::ready(()))).catch_unwind();
     let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
-    assert!(matches!(ended, Ok(Err(_panic))), "the controller goes on now");
+    assert!(matches!(ended, Ok(Err(_panic))), "the controller continues now");
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,7 +172,7 @@ async fn e_shared_cache_sends_no_deletes() {
     ]);
     events.reflect_shared(writer).for_each(|_event| std::future::ready(())).await;
     seconds(5).await;
-    assert!(!log.take().contains(&"a".to_owned()), "a delete is told now");
+    assert!(!log.take().contains(&"a".to_owned()), "a delete is reported now");
 }
 
 /// Adds keys in this order, reconciles one at a time, and returns the order of the reconciles. `hot` is added again
@@ -243,7 +243,7 @@ async fn g_error_policy_receives_no_failure_count() {
     let log_lines = log_lines.take();
     assert!(
         log_lines.len() > 15 && log_lines.iter().all(|line| *line == log_lines[0]),
-        "failures are told apart now: {log_lines:?}"
+        "failures are distinguished now: {log_lines:?}"
     );
 }
 
@@ -379,5 +379,5 @@ enum Shape {
 #[test]
 fn m_definition_whose_schema_contradicts_itself_panics() {
     let made = catch_unwind(Odd::crd);
-    assert!(made.is_err(), "it is no panic now");
+    assert!(made.is_err(), "it is not a panic now");
 }

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn request_that_changed_nothing_is_no_write() {
+    fn request_that_changed_nothing_is_not_a_write() {
         let log = [lease("replica-1", 1), pod("replica-1", 2), lease("replica-2", 3), pod("replica-2", 2)];
         assert_eq!(judge(&log).violations, [""; 0]);
     }

@@ -33,7 +33,7 @@ use crate::{
     Failure,
     audit::{POLICY, REPLICA, Verdict, check},
     division::{Division, splitmix64},
-    process::{Program, Replica, beside, lease_times, load},
+    process::{Program, Replica, lease_times, load, sibling_program},
     server::Server,
 };
 
@@ -273,7 +273,7 @@ fn program(server: &Server, options: &ChaosOptions, folder: &Path) -> Result<Pro
     let arguments = arguments.split_ascii_whitespace().map(ToOwned::to_owned);
     let arguments = arguments.chain(lease_times(options.lease_seconds)).collect();
     let variables = vec![("BENCH_SHARD_BY", options.shard_by.name())];
-    Ok(Program { path: beside("shards-podset")?, folder: folder.into(), arguments, variables })
+    Ok(Program { path: sibling_program("shards-podset")?, folder: folder.into(), arguments, variables })
 }
 
 /// Waits until every set is complete, and returns how long that took. Adds the Pods that killed deletes left behind to the

@@ -34,7 +34,7 @@ use tokio::{
 use crate::{
     Failure,
     journal::{Journals, between, now},
-    process::{Memory, beside, lease_times, load},
+    process::{Memory, lease_times, load, sibling_program},
     rest::Rest,
     server::Server,
     stage::{PODS_EACH, Stage, name},
@@ -199,7 +199,7 @@ async fn new_stage(options: &FigureOptions, n: usize) -> Result<Stage, Failure> 
     let server = server(options, &folder).await?;
     let shards = (n > 1).then_some(options.shards);
     let times = lease_times(options.lease_seconds);
-    Stage::new(server, beside("shards-replica")?, &folder, shards, times).await
+    Stage::new(server, sibling_program("shards-replica")?, &folder, shards, times).await
 }
 
 /// Measures `n` replicas on a new server, and leaves them running.

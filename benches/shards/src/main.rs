@@ -20,8 +20,6 @@
 //! | `process`, `server` | replica processes with memory, CPU and signals; the API server |
 //! | `replica`, `podset` | separate programs: the measured operator, and the operator of the chaos run |
 //!
-//! `ring.sh` runs `replica` as shards of the real sharder of kubernetes-controller-sharding.
-//!
 //! `benches/README.md` has the results. All processes share the machine, so only ratios within one run mean something.
 
 mod audit;

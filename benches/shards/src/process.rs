@@ -158,7 +158,7 @@ pub(crate) fn load() -> String {
 }
 
 /// Returns the path of a program in the folder of this one.
-pub(crate) fn beside(name: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn sibling_program(name: &str) -> Result<PathBuf, Failure> {
     let path = std::env::current_exe()?.with_file_name(name);
     if Path::new(&path).exists() {
         Ok(path)

@@ -210,7 +210,7 @@ fn ensure_not_deleting(work: &Work, newest: &Work) -> Result<()> {
     if newest.metadata.uid == work.metadata.uid && newest.metadata.deletion_timestamp.is_none() {
         return Ok(());
     }
-    Err(format!("work {} is about to leave, or is another one by now", work.name_any()).into())
+    Err(format!("work {} is being deleted, or was replaced by another work of its name", work.name_any()).into())
 }
 
 /// Returns the desired object with the fields that the member owns: the metadata, and those that `Retain` copies.

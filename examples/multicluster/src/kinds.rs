@@ -45,7 +45,7 @@ pub struct ClusterStatus {
 pub struct PropagationPolicySpec {
     /// Selects objects of the namespace. An object that several policies select belongs to the first by name.
     pub resource_selectors: Vec<ResourceSelector>,
-    /// ConfigMaps and Secrets that an object needs go where it goes.
+    /// ConfigMaps and Secrets that an object needs are on the same clusters.
     #[serde(default)]
     pub propagate_deps: bool,
     /// The clusters of the selected objects, and the division of their replicas.
@@ -312,11 +312,11 @@ pub struct PatchOperation {
 #[schema]
 #[serde(rename_all = "lowercase")]
 pub enum PatchOp {
-    /// Adds, or replaces what is there.
+    /// Adds a value, or replaces the existing one.
     Add,
-    /// Replaces what is there.
+    /// Replaces the existing value.
     Replace,
-    /// Removes what is there.
+    /// Removes the existing value.
     Remove,
 }
 

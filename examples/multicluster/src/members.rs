@@ -115,7 +115,7 @@ pub(crate) fn unknown<'a>(
     members: &Store<MemberCluster>,
 ) -> impl Iterator<Item = String> {
     let unknown: BTreeSet<_> = names.filter(|name| members.get(&Key::cluster_scoped(name)).is_none()).collect();
-    unknown.into_iter().map(|name| format!("there is no Cluster {name}: create it, or name another one"))
+    unknown.into_iter().map(|name| format!("there is no Cluster {name}: create it, or name another cluster"))
 }
 
 /// Returns the keys of all objects of a kind that refers to clusters, because a changed Cluster may affect any of them.

@@ -41,7 +41,7 @@ impl Reconcile for Policies {
         let (mut problems, mut missing) = (Vec::new(), false);
         for kind in policy.spec.resource_selectors.iter().map(|selector| selector.gvk()) {
             if !may_propagate(&kind) {
-                problems.push(format!("{} of {} stays in the control plane", kind.kind, kind.api_version()));
+                problems.push(format!("{} of {} remains in the control plane", kind.kind, kind.api_version()));
                 continue;
             }
             let named = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);

@@ -174,7 +174,7 @@ async fn no_key_runs_in_two_workers_at_once() {
     let lines = world.lines();
     assert!(!lines.iter().any(|line| line.ends_with("two workers")), "{lines:?}");
     let n_of_a = lines.iter().filter(|line| *line == "Sync/Add/Update for Pod default/a").count();
-    assert_eq!(n_of_a, 2, "once for the list and once for all that happened meanwhile: {lines:?}");
+    assert_eq!(n_of_a, 2, "once for the list and once for all changes since: {lines:?}");
 }
 
 #[tokio::test(start_paused = true)]

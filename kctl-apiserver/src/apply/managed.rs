@@ -92,7 +92,7 @@ impl Managed {
     /// Writes `metadata.managedFields` of an object. Managers without fields are left out; an empty list is removed.
     pub(crate) fn write(&self, object: &mut Value) {
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-        debug_assert!(self.0.values().all(|owned| !owned.set.is_empty()), "a manager without fields is no manager");
+        debug_assert!(self.0.values().all(|owned| !owned.set.is_empty()), "a manager without fields is removed");
         let entries = self.encode();
         if entries.is_empty() {
             metadata.remove("managedFields");

@@ -14,7 +14,7 @@ pub(super) fn zero(schema: Option<Schema<'_>>, new: &Value) -> Value {
     let Some(name) = schema.and_then(|schema| schema.name()).filter(|_| is_built_in(schema, new)) else {
         return json!({ "apiVersion": new["apiVersion"], "kind": new["kind"] });
     };
-    let fields = proto::always(name);
+    let fields = proto::always_written_fields(name);
     Value::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Code {
     depth: usize,
 }
 
-/// Compiled expressions by source, at most [`PROGRAMS_LEN_MAX`]. At the bound all are dropped.
+/// Compiled expressions by source. Invariant: at most [`PROGRAMS_LEN_MAX`]. At the bound all are dropped.
 static PROGRAMS: LazyLock<Mutex<HashMap<String, CompiledExpression>>> = LazyLock::new(Mutex::default);
 
 /// The variables and functions of expressions.
@@ -192,6 +192,7 @@ fn compile_cached(expression: &str) -> CompiledExpression {
     }
     let compiled: CompiledExpression = Arc::new(compile(expression));
     programs.insert(expression.into(), compiled.clone());
+    debug_assert!(programs.len() <= PROGRAMS_LEN_MAX, "a full cache is emptied before an insert");
     compiled
 }
 

@@ -18,7 +18,6 @@
 //! A pass only reads and writes the store: it makes no requests and never waits, so a seed of the simulator gives one
 //! order.
 
-pub(crate) mod accounts;
 mod api_services;
 pub(crate) mod definitions;
 mod garbage;
@@ -26,6 +25,7 @@ mod namespaces;
 mod options;
 mod quotas;
 mod roles;
+pub(crate) mod service_accounts;
 pub(crate) mod tokens;
 mod work;
 

@@ -81,7 +81,7 @@ pub(super) fn aggregate(store: &mut Store) {
                 let key: Key = (String::new(), name.as_str().unwrap_or_default().into());
                 roles[index] = lifecycle::update(store, &group_resource, &key, &role, new);
             }
-            Err(error) => tracing::error!(%error, %name, "a role keeps the rules that it had"),
+            Err(error) => tracing::error!(%error, %name, "failed to aggregate a role; its rules are unchanged"),
         }
     }
 }

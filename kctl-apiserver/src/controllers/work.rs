@@ -9,7 +9,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    Controller, ControllerOptions, accounts, api_services, definitions, garbage, namespaces, quotas, roles,
+    Controller, ControllerOptions, api_services, definitions, garbage, namespaces, quotas, roles, service_accounts,
     tokens::{self, TokenWork},
 };
 use crate::{
@@ -96,7 +96,7 @@ impl Controllers {
     /// Queues all namespaces and token Secrets.
     fn enqueue_accounts(&mut self, store: &Store) {
         if self.fills_namespaces() {
-            self.namespaces_touched.extend(accounts::namespaces(store));
+            self.namespaces_touched.extend(service_accounts::namespaces(store));
         }
         if self.runs(Controller::ServiceAccountToken) {
             self.tokens_touched.extend(tokens::initial_work(store));
@@ -135,7 +135,7 @@ impl Controllers {
                 self.quotas_touched.extend(quotas::affected_namespace(&resource, &event, now));
             }
             if self.fills_namespaces() {
-                self.namespaces_touched.extend(accounts::affected_namespace(&resource, &event));
+                self.namespaces_touched.extend(service_accounts::affected_namespace(&resource, &event));
             }
             if self.runs(Controller::ServiceAccountToken) {
                 self.tokens_touched.extend(tokens::work_for_event(&resource, &event));
@@ -162,7 +162,7 @@ impl Controllers {
     pub(crate) fn complete_namespace(&mut self, store: &mut Store, namespace: &str) {
         self.observe(store);
         if self.namespaces_touched.remove(namespace) {
-            accounts::complete(self, store, namespace);
+            service_accounts::complete(self, store, namespace);
         }
     }
 
@@ -203,7 +203,7 @@ impl Controllers {
                 quotas::recount(store, &namespace);
             }
         } else if let Some(namespace) = self.namespaces_touched.pop_first() {
-            accounts::complete(self, store, &namespace);
+            service_accounts::complete(self, store, &namespace);
         } else if let Some(work) = self.tokens_touched.pop_first() {
             tokens::sync(store, &tokens::Issuer { signer, root_ca: self.root_ca.as_deref() }, work);
         } else {

@@ -34,7 +34,7 @@ pub(super) struct Total {
     cost: u64,
     /// Costs and paths of the most expensive rules, in descending order: at most `N_NAMED_MAX`, each at least
     /// `NAMED_MIN`.
-    dearest: Vec<(u64, String)>,
+    most_expensive: Vec<(u64, String)>,
 }
 
 /// Maximum number of values of a schema in one object; `None` if only the request size bounds it.
@@ -129,12 +129,12 @@ impl Total {
         let rejected =
             (cost > RULE_MAX).then(|| FieldError::forbidden(&path, &exceeds(what, cost, RULE_MAX, which.remedy())));
         if cost >= NAMED_MIN {
-            self.dearest.push((cost, path));
-            self.dearest.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
-            self.dearest.truncate(N_NAMED_MAX);
+            self.most_expensive.push((cost, path));
+            self.most_expensive.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
+            self.most_expensive.truncate(N_NAMED_MAX);
         }
         debug_assert!(
-            self.dearest.iter().all(|(cost, _)| (NAMED_MIN..=self.cost).contains(cost)),
+            self.most_expensive.iter().all(|(cost, _)| (NAMED_MIN..=self.cost).contains(cost)),
             "only expensive rules are named, and each is a part of the total"
         );
         rejected
@@ -147,7 +147,7 @@ impl Total {
         }
         let part = "is one of the most expensive rules of a schema whose rules cost too much together";
         let mut causes: Errors =
-            self.dearest.iter().map(|(_, field_path)| FieldError::forbidden(field_path, part)).collect();
+            self.most_expensive.iter().map(|(_, field_path)| FieldError::forbidden(field_path, part)).collect();
         let what = "the estimated cost of all rules of the schema";
         causes.forbidden(path, &exceeds(what, self.cost, TOTAL_MAX, RULE_REMEDY));
         causes

@@ -11,8 +11,9 @@ use serde_json::Value;
 use crate::schema::{PerPosition, Schema};
 
 /// The fields of each type that are in JSON even if they are zero, from the recorded protobuf and JSON tags.
-static ALWAYS: LazyLock<PerPosition<Vec<(&'static str, Value)>>> =
-    LazyLock::new(|| PerPosition::new(|position| position.name().map(crate::proto::always).unwrap_or_default()));
+static ALWAYS: LazyLock<PerPosition<Vec<(&'static str, Value)>>> = LazyLock::new(|| {
+    PerPosition::new(|position| position.name().map(crate::proto::always_written_fields).unwrap_or_default())
+});
 
 /// Adds the fields to an object and everything below it. Parts that equal the stored object are skipped: they already
 /// have them. Items of a list are compared by their index.

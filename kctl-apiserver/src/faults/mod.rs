@@ -56,7 +56,7 @@ pub enum RequestFault {
     /// The request reaches the server after this delay.
     Delay(Duration),
     /// Like `Delay`, but the request takes effect even if the client has given up or its process has crashed. A request
-    /// that is already on its way can't be called back.
+    /// that is already in flight can't be called back.
     Late(Duration),
     /// The response reaches the client after this delay.
     DelayResponse(Duration),
@@ -78,7 +78,7 @@ pub enum RequestFault {
     },
     /// The client's process crashes: no later request of it reaches the server.
     Crash(Moment),
-    /// Like `Crash`, but this request is already on its way and reaches the server after this delay.
+    /// Like `Crash`, but this request is already in flight and reaches the server after this delay.
     CrashLate(Duration),
     /// A watch that allows bookmarks gets many of them for a time, instead of one a minute. Its version then advances
     /// as for a kind with steady changes. Other requests are answered as usual.

@@ -138,7 +138,7 @@ async fn crashed_process_sends_and_receives_nothing() {
         configs.create(&PostParams::default(), &config("a")).await.unwrap();
         let (posts, b) = (PostParams::default(), config("b"));
         let lost = timeout(Duration::from_secs(60), configs.create(&posts, &b));
-        assert!(lost.await.is_err(), "nobody hears the answer");
+        assert!(lost.await.is_err(), "the response reaches no client");
         world.connection.wait_until_crashed().await;
         let c = config("c");
         assert!(timeout(Duration::from_secs(60), configs.create(&posts, &c)).await.is_err());
@@ -236,7 +236,7 @@ async fn crash_wakes_every_connection_of_the_process() {
     tokio::task::yield_now().await;
     world.connection.disconnect();
     for woken in waiting {
-        timeout(Duration::from_secs(1), woken).await.expect("a connection stays open after the crash").unwrap();
+        timeout(Duration::from_secs(1), woken).await.expect("a connection remains open after the crash").unwrap();
     }
     timeout(Duration::from_secs(1), world.connection.wait_until_crashed())
         .await

@@ -100,7 +100,7 @@ pub(super) fn handle(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io:
     let failure = if is_included { storage().err() } else { None };
     match (path, failure) {
         ([root], Some(error)) => {
-            tracing::warn!(%error, "not ready: changes cannot be kept");
+            tracing::warn!(%error, "not ready: the journal cannot be written");
             text(StatusCode::INTERNAL_SERVER_ERROR, &report(root, &excluded, &[STORAGE]))
         }
         (_, Some(error)) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("internal server error: {error}\n")),

@@ -88,7 +88,7 @@ pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<
         return with_etag(empty_response(StatusCode::NOT_MODIFIED), &tag, cache);
     }
     let document = openapi::v3(registry, root);
-    let bytes = if form == JSON { document.to_string().into_bytes() } else { openapi::protobuf_three(&document) };
+    let bytes = if form == JSON { document.to_string().into_bytes() } else { openapi::protobuf_v3(&document) };
     with_etag(respond(StatusCode::OK, form, full(bytes)), &tag, cache)
 }
 

@@ -20,7 +20,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::protobuf::{document as protobuf, three as protobuf_three};
+pub(crate) use self::protobuf::{document as protobuf, document_v3 as protobuf_v3};
 use self::{openapi_version::OpenApiVersion, operations::PathItem};
 use crate::{
     registry::{Registry, Resource},

@@ -106,13 +106,13 @@ pub(super) fn built_in(name: &str, version: OpenApiVersion, group_version: Optio
         }
     }
     if version == OpenApiVersion::Three {
-        complete_for_three(name, &mut shown, group_version);
+        complete_for_v3(name, &mut shown, group_version);
     }
     Some(shown)
 }
 
 /// Adds what only version 3 has. Quantities and int-or-string become unions.
-fn complete_for_three(name: &str, shown: &mut Value, group_version: Option<(&str, &str)>) {
+fn complete_for_v3(name: &str, shown: &mut Value, group_version: Option<(&str, &str)>) {
     if let Some(properties) = shown.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(beside_reference);
     }

@@ -9,7 +9,7 @@ mod table;
 mod well_known;
 mod wire;
 
-pub(crate) use self::table::{always, omitempty_fields, omitted_if_zero};
+pub(crate) use self::table::{always_written_fields, omitempty_fields, omitted_if_zero};
 use std::{borrow::Cow, collections::BTreeMap};
 
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -121,9 +121,9 @@ pub(crate) fn omitempty_fields(name: &str) -> Vec<&'static str> {
 
 /// Returns the fields of a type that are always written, with their zero values. Bookmarks and the zero values of a
 /// create have them, and so have objects after defaulting (`defaulting::zeros`).
-pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
+pub(crate) fn always_written_fields(name: &str) -> Vec<(&'static str, Value)> {
     let paths = |field: &'static MessageField| match (&field.r#type, field.form) {
-        (FieldType::Message(name), FieldForm::Inline) => always(name),
+        (FieldType::Message(name), FieldForm::Inline) => always_written_fields(name),
         (r#type, FieldForm::Always) => vec![(field.name.as_str(), zero(r#type))],
         _ if field.null => vec![(field.name.as_str(), Value::Null)],
         _ => Vec::new(),
@@ -142,7 +142,11 @@ fn zero(r#type: &FieldType) -> Value {
             "Quantity" => "0".into(),
             "IntOrString" => 0.into(),
             "MicroTime" | "RawExtension" | "Time" => Value::Null,
-            _ => always(name).into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>().into(),
+            _ => always_written_fields(name)
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect::<Map<_, _>>()
+                .into(),
         },
     }
 }

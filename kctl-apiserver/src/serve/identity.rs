@@ -146,7 +146,7 @@ impl StoredIdentity {
         let file = path.display();
         let broken = |why: BoxError| {
             format!(
-                "{file}: these are not the certificates that kctl has written: {why}; put back a copy, or remove the file for \
+                "{file}: these are not the certificates that kctl has written: {why}; restore a copy, or remove the file for \
                  new ones, with which every kubeconfig has to be written again"
             )
         };

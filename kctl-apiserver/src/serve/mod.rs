@@ -27,7 +27,7 @@ use http::{Method, Request, Response, header};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use kctl_webhook::connections::{self, Connections, Received};
+use kctl_webhook::connections::{self, Connections, Received, loopback_if_unspecified};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Notify,
@@ -172,7 +172,7 @@ impl Listening {
     /// Returns the URL for clients on this machine: `https://127.0.0.1:PORT`, even if the server listens on every
     /// address.
     pub fn url(&self) -> String {
-        format!("https://{}", names::local(self.address))
+        format!("https://{}", loopback_if_unspecified(self.address))
     }
 
     /// Returns a kubeconfig with the administrator's certificate, as YAML.

@@ -9,7 +9,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
 };
 
 /// The number of machine addresses in a certificate. A machine with more is a node with thousands of Pods or bridges;
@@ -57,16 +57,6 @@ impl CertificateNames {
         let wildcard = host.split_once('.').map(|(_label, domain)| format!("*.{domain}"));
         self.dns.contains(&host) || wildcard.is_some_and(|wildcard| self.dns.contains(&wildcard))
     }
-}
-
-/// Returns the address for clients on this machine: loopback if it listens on all addresses.
-pub(super) fn local(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
 }
 
 /// Returns the addresses of the machine that can be read. Only Linux has these tables. Elsewhere only the two addresses

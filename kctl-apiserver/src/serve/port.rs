@@ -42,9 +42,7 @@ pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Re
 async fn listen_on_last_port(options: ServeOptions, last_port: u16) -> io::Result<TcpListener> {
     match listen(ServeOptions { port: last_port, ..options }).await {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            tracing::warn!(
-                "port {last_port}, which this server had last, is in use: kubeconfigs of before lead elsewhere"
-            );
+            tracing::warn!("port {last_port} of the last start is in use: earlier kubeconfigs point to another server");
             listen(options).await
         }
         listened => listened,
@@ -62,7 +60,7 @@ fn read(file: &Path) -> io::Result<Option<u16>> {
     let Some(text) = private_file::read(file)? else { return Ok(None) };
     let port = text.trim().parse().ok().filter(|port| *port != 0);
     let broken = || {
-        let why = format!("{}: {:?} is no port; remove the file for any free one", file.display(), text.trim());
+        let why = format!("{}: {:?} is not a port; remove the file for any free one", file.display(), text.trim());
         io::Error::new(io::ErrorKind::InvalidData, why)
     };
     port.map(Some).ok_or_else(broken)
@@ -72,9 +70,9 @@ fn read(file: &Path) -> io::Result<Option<u16>> {
 fn with_advice(options: ServeOptions, error: &io::Error) -> io::Error {
     let ServeOptions { address, port } = options;
     let problem = match error.kind() {
-        io::ErrorKind::AddrInUse => "in use; stop what uses it, or choose another one: 0 is any free one".into(),
+        io::ErrorKind::AddrInUse => "in use; stop what uses it, or choose another: 0 is any free port".into(),
         io::ErrorKind::PermissionDenied => "this process may not listen there; choose one above 1023".into(),
-        io::ErrorKind::AddrNotAvailable => "this machine does not have the address; choose one of its own".into(),
+        io::ErrorKind::AddrNotAvailable => "this machine does not have the address; choose one that it has".into(),
         _ => error.to_string(),
     };
     io::Error::new(error.kind(), format!("port {port} of {address}: {problem}"))

@@ -344,6 +344,17 @@ impl ApiServer {
         assert!(code < 300, "{method} {path}: {code} {response}");
         response
     }
+
+    /// Creates the CRD `foos.example.com`, whose objects may have any fields. Returns the path of the namespace `default`.
+    pub(crate) async fn create_foo_crd(&self) -> &'static str {
+        let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        let version = json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } });
+        let definition = json!({ "metadata": { "name": "foos.example.com" },
+            "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
+                "versions": [version] } });
+        self.succeed("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+        "/apis/example.com/v1/namespaces/default/foos"
+    }
 }
 
 #[cfg(test)]

@@ -109,6 +109,10 @@ mod tests {
         assert_eq!((code, &too_old["reason"]), (410, &json!("Expired")));
         let going_on = format!("&continue={}", rejected["metadata"]["continue"].as_str().unwrap());
         let (code, next) = get(&server, &going_on).await;
-        assert_eq!((code, &next["items"][0]["metadata"]["name"]), (200, &json!("kube-node-lease")), "the list goes on");
+        assert_eq!(
+            (code, &next["items"][0]["metadata"]["name"]),
+            (200, &json!("kube-node-lease")),
+            "the list continues"
+        );
     }
 }

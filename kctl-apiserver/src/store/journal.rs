@@ -17,6 +17,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use kctl_webhook::private_file;
 use ring::digest;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -237,7 +238,7 @@ impl Journal {
         if self.missed.is_empty() {
             let Err(error) = self.lines.append(resource, key, revision, object) else { return };
             let file = self.folder.join(FILE);
-            tracing::error!(%error, file = %file.display(), "changes cannot be kept, and are rejected until they can");
+            tracing::error!(%error, file = %file.display(), "failed to write the journal; writes are rejected until it works again");
         }
         self.missed.insert((resource.clone(), key.clone()));
     }
@@ -277,7 +278,7 @@ impl Journal {
         let was_missed = self.missed.remove(&(resource.clone(), key.clone()));
         debug_assert!(was_missed, "an object is written again only if its last change is missing");
         if self.missed.is_empty() {
-            tracing::info!("changes are kept again");
+            tracing::info!("the journal can be written again");
         }
         Ok(())
     }
@@ -298,7 +299,7 @@ impl Journal {
                 DEAD_LINES_MAX
             }
             Err(error) => {
-                tracing::warn!(%error, folder = %self.folder.display(), "the file of all changes cannot be put together");
+                tracing::warn!(%error, folder = %self.folder.display(), "failed to compact the journal; trying again later");
                 self.dead_max + DEAD_LINES_MAX
             }
         };
@@ -366,7 +367,7 @@ fn with_path(file: &Path, error: &io::Error) -> io::Error {
 /// Returns the error for a journal without objects in a folder with certificates.
 fn lost_objects_error(file: &Path) -> io::Error {
     let why = format!(
-        "{}: the file has no objects, but {CERTIFICATES} next to it is of an earlier start: the objects are lost; put back a copy of the folder, or \
+        "{}: the file has no objects, but {CERTIFICATES} next to it is of an earlier start: the objects are lost; restore a copy of the folder, or \
          remove the file to start without objects",
         file.display()
     );
@@ -377,7 +378,7 @@ fn lost_objects_error(file: &Path) -> io::Error {
 /// confirms its write.
 fn damaged_line_error(file: &Path, line: usize, error: &dyn Display) -> io::Error {
     let why = format!(
-        "{}: line {line} cannot be read: {error}; put back a copy of the folder, or remove the file from this line on, with \
+        "{}: line {line} cannot be read: {error}; restore a copy of the folder, or remove the file from this line on, with \
          which all later writes are lost",
         file.display()
     );
@@ -409,13 +410,13 @@ fn rewrite<'a>(
     })
 }
 
-/// Writes a file with these objects, and syncs it to disk.
+/// Writes a file with these objects, and syncs it to disk. It is private, because it contains Secrets.
 fn write_all<'a>(
     file: &Path,
     objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
     revision: u64,
 ) -> io::Result<JournalFile> {
-    let file = create_private(file)?;
+    let file = private_file::create(file)?;
     let mut lines = JournalFile { file, chain: LineChecksum::default(), len: 0, n_bytes: 0, is_torn: false };
     let mut buffered = BufWriter::new(lines.file.try_clone()?);
     for (resource, key, object) in objects {
@@ -426,19 +427,6 @@ fn write_all<'a>(
     buffered.flush()?;
     lines.file.sync_all()?;
     Ok(lines)
-}
-
-/// Creates a file with mode 0600: it contains Secrets.
-fn create_private(file: &Path) -> io::Result<File> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file)
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ mod addresses;
 mod change;
 mod compaction;
 mod definitions;
-#[cfg(test)]
-mod full_disk;
 mod journal;
 mod object;
 mod owners;
 mod persistence;
 #[cfg(test)]
-mod redefined;
+mod persistence_tests;
+#[cfg(test)]
+mod redefinition_tests;
 mod table;
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -173,7 +173,7 @@ impl ValueCache {
             cache.len -= len;
         }
         debug_assert!(cache.len <= CACHE_LEN_MAX, "the lengths of all values are counted");
-        debug_assert!(!cache.values.is_empty() || cache.len == 0, "the length is that of the values");
+        debug_assert!(!cache.values.is_empty() || cache.len == 0, "the length is the sum of the values' lengths");
     }
 
     /// Returns the value of an object, which is then cached in parsed form.
@@ -221,7 +221,7 @@ impl EventLines {
     }
 }
 
-/// Returns a watch event as a line of JSON. The bytes around the object are 27 to 30; the reserved 40 spare a second
+/// Returns a watch event as a line of JSON. The bytes around the object are 27 to 30; reserving 40 avoids a second
 /// allocation.
 pub(crate) fn event_line(kind: EventType, object: &Object) -> Bytes {
     let text = object.text();

@@ -18,8 +18,8 @@ pub(crate) fn selector(value: &Value) -> String {
 }
 
 /// Returns labels or a label selector in query syntax, as in `?labelSelector=`; empty if it selects everything. A map
-/// of strings counts as labels, such as the selector of a `ReplicationController`. Requirements are sorted by key, and
-/// values of one requirement by themselves, as kube-apiserver parses them (`metav1.LabelSelectorAsSelector`).
+/// of strings counts as labels, such as the selector of a `ReplicationController`. Requirements are sorted by key,
+/// and so are the values of each, as kube-apiserver parses them (`metav1.LabelSelectorAsSelector`).
 pub(crate) fn query(value: &Value) -> String {
     let plain = value.as_object().filter(|map| map.values().all(Value::is_string));
     let labels = value_at(value, "/matchLabels").as_object().or(plain).into_iter().flatten();

@@ -133,7 +133,7 @@ fn data_of(secret: &Value, field: &str) -> String {
 #[tokio::test(start_paused = true)]
 async fn service_account_token_secret_gets_a_valid_token() {
     let server = with_secret().await;
-    let secret = server.object("", "secrets", "default", "s").expect("the Secret stays");
+    let secret = server.object("", "secrets", "default", "s").expect("the Secret is kept");
     let account = server.object("", "serviceaccounts", "default", "a").unwrap();
     assert_eq!(data_of(&secret, "namespace"), "default");
     assert_eq!(secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"], account["metadata"]["uid"]);

@@ -81,19 +81,9 @@ pub(crate) fn validate_overhead(overhead: &Field<'_>) {
 /// (`ValidateResourceQuantityValue`). A quantity that does not parse has no errors here: decoding rejects it before.
 pub(crate) fn validate_value(name: &str, amount: &Field<'_>) {
     let needs_integer = COUNTED.contains(&name) || is_extended(name);
-    let is_wrong = size(amount).is_some_and(|size| size < 0 || (needs_integer && wrap_to_i64(size) % 1000 != 0));
+    let is_wrong = size(amount).is_some_and(|size| size < 0 || (needs_integer && size % 1000 != 0));
     let what = if needs_integer { "an integer" } else { "a quantity" };
     amount.invalid_if(is_wrong, format_args!("must be {what} greater than or equal to 0"));
-}
-
-/// Returns thousandths as kube-apiserver counts them: an amount beyond 63 bits is truncated to its lower bits.
-///
-/// Upstream takes `Quantity.MilliValue`, which overflows. The remainder by 1000 of an overflowed number differs from
-/// the exact one. So kube-apiserver rejects some huge integers as not being integers, and this server does the same.
-fn wrap_to_i64(thousandths: i128) -> i128 {
-    #[expect(clippy::cast_possible_truncation, reason = "upstream overflows in the same way")]
-    let lower = thousandths as i64;
-    if thousandths / 1000 > i128::from(i64::MAX) { i128::from(lower) } else { thousandths }
 }
 
 /// Validates that an amount of huge pages is a multiple of the page size, which is a part of the name. A size of zero
@@ -227,6 +217,23 @@ pub(crate) fn validate_pod_resources(spec: &Field<'_>, claims: &BTreeSet<&str>) 
             let is_more = !whole.is_null() && size(limit) > size(whole);
             let limit = resources.at_with(&format!("containers[{index}][{name}].limits"), limit);
             limit.invalid_if(is_more, format_args!("must be less than or equal to pod limits of {}", text(whole)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::validate_value;
+    use crate::{field::Field, field_errors::Errors};
+
+    #[test]
+    fn huge_whole_amounts_of_counted_resources_are_valid() {
+        for (text, is_valid) in [("9E", true), ("12E", true), ("12000000000000000000500m", false), ("-1", false)] {
+            let amount = json!(text);
+            let errors = Errors::collect(|errors| validate_value("pods", &Field::new(&amount, "pods", errors)));
+            assert_eq!(errors.is_empty(), is_valid, "{text}: {errors:?}");
         }
     }
 }

@@ -110,12 +110,11 @@ pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<VerbRespo
     if !may_change(info) {
         return run_verb(state, info);
     }
-    state
-        .store
-        .write_missed()
-        .map_err(|error| StatusError::internal(&format!("{error}: nothing is changed until it can be kept")))?;
+    state.store.write_missed().map_err(|error| {
+        StatusError::internal(&format!("{error}: writes are rejected until this one can be stored"))
+    })?;
     let response = run_verb(state, info)?;
-    let lost = "it is done, and lost if the server ends before it can be kept";
+    let lost = "the write took effect, and is lost if the server ends before it is stored";
     state.store.write_missed().map_err(|error| StatusError::internal(&format!("{error}: {lost}")))?;
     Ok(response)
 }

@@ -280,23 +280,17 @@ mod tests {
     #[tokio::test]
     async fn replicas_below_a_string_are_rejected() {
         let server = ApiServer::new();
-        let mut definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": { "name": "foos.example.com" },
-            "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
-                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                    "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
-        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        server.succeed("POST", definitions, &definition).await;
-        let foos = "/apis/example.com/v1/namespaces/default/foos";
+        let foos = server.create_foo_crd().await;
         for (name, spec) in [("text", json!({ "a": "x" })), ("map", json!({ "a": {} })), ("absent", json!({}))] {
             let foo =
                 json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": name }, "spec": spec });
             server.succeed("POST", foos, &foo).await;
         }
-        definition["spec"]["versions"][0]["subresources"] =
+        let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/foos.example.com";
+        let mut versions = server.succeed("GET", definition, &Value::Null).await["spec"]["versions"].take();
+        versions[0]["subresources"] =
             json!({ "scale": { "specReplicasPath": ".spec.a.n", "statusReplicasPath": ".status.n" } });
-        let patch = json!({ "spec": { "versions": definition["spec"]["versions"] } });
-        server.succeed("PATCH", &format!("{definitions}/foos.example.com"), &patch).await;
+        server.succeed("PATCH", definition, &json!({ "spec": { "versions": versions } })).await;
         for (name, expected) in [("text", 500), ("map", 200), ("absent", 200)] {
             let scale = json!({ "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": { "name": name },
                 "spec": { "replicas": 3 } });

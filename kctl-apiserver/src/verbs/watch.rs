@@ -216,7 +216,7 @@ impl Start {
     /// only `resourceVersion` from it.
     fn bookmark(&self, revision: u64) -> Value {
         let (kind, api_version) = (self.resource.kind_name(), self.resource.api_version());
-        let zeros = schema::name_of(&api_version, kind).map(proto::always).unwrap_or_default();
+        let zeros = schema::name_of(&api_version, kind).map(proto::always_written_fields).unwrap_or_default();
         let mut object = json!({ "kind": kind, "apiVersion": api_version });
         for (field, zero) in zeros {
             object[field] = zero;

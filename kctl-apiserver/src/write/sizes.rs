@@ -89,14 +89,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn object_above_etcd_size_limit_is_rejected() {
         let server = ApiServer::new();
-        let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": { "name": "foos.example.com" },
-            "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
-                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                    "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
-        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        assert_eq!(server.send_json("POST", definitions, &definition).await.0, 201);
-        let foos = "/apis/example.com/v1/namespaces/default/foos";
+        let foos = server.create_foo_crd().await;
         let foo = |name: &str, len: usize| {
             json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": name },
                 "spec": { "a": "x".repeat(len) } })
@@ -106,6 +99,7 @@ mod tests {
         assert_eq!(server.send_json("POST", &format!("{foos}?dryRun=All"), &foo("b", 1_573_000)).await.0, 201);
         let more = json!({ "spec": { "b": "x".repeat(5_000) } });
         assert_eq!(server.send_json("PATCH", &format!("{foos}/a"), &more).await.0, 500);
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         assert_eq!(server.send_json("POST", definitions, &crd_with_large_defaults()).await.0, 201);
         let bars = "/apis/example.com/v1/namespaces/default/bars";
         for (n_items, code) in [(5, 201), (20, 500), (100_000, 500)] {

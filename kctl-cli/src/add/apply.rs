@@ -11,37 +11,56 @@ use super::{
 };
 use crate::new::{format_file, format_source, remove_empty};
 
+/// A file of the user that gets another text.
+struct Change {
+    path: PathBuf,
+    old: String,
+    new: String,
+}
+
+impl Change {
+    /// Writes the old text again if the file has the new one.
+    fn undo(&self) {
+        if read(&self.path).is_ok_and(|text| text == self.new) {
+            let _unchanged = replace(&self.path, &self.old);
+        }
+    }
+}
+
 impl Project {
     /// Writes the new files, and inserts the lines into the user's files.
     ///
-    /// Nothing is written if one of the new files exists. The new files and their new folders are removed if a write fails: a
-    /// second run would reject the files. The changed source must parse, else its lines are left to the user. A wrong guess in someone's file costs
-    /// more than two lines to copy.
+    /// Nothing is written if one of the new files exists. If a write fails, the new files and their new folders are removed,
+    /// because a second run would reject the files, and changed files get their old text. The changed source must parse, else
+    /// its lines are left to the user. A wrong guess in someone's file costs more than two lines to copy.
     pub(super) fn apply(&self, added: &Added) -> Result<(), AddFailure> {
         let mut by_hand = Vec::new();
         let whole = read(&self.root)?;
         let root = whole.trim_start_matches(BYTE_ORDER_MARK);
         let mark = &whole[..whole.len() - root.len()];
         self.check_names(added, root)?;
-        let changed_root = Self::changed_root(root, added).map(|text| format!("{mark}{text}"));
+        let changed_root = Self::changed_root(root, added).map(|text| Change {
+            path: self.root.clone(),
+            old: whole.clone(),
+            new: format!("{mark}{text}"),
+        });
         let changed_manifest = self.changed_manifest(added, &mut by_hand)?;
-        let changed = [(self.folder.join("Cargo.toml"), changed_manifest), (self.root.clone(), changed_root)];
-        let changed: Vec<(PathBuf, String)> =
-            changed.into_iter().filter_map(|(path, text)| Some((path, text?))).collect();
+        let changed: Vec<Change> = [changed_manifest, changed_root].into_iter().flatten().collect();
         let (absent, mut created) = (self.absent_folders(added), Vec::new());
         self.write_all(added, &changed, &mut created).inspect_err(|_error| {
             for path in &created {
                 let _absent = std::fs::remove_file(path);
             }
+            changed.iter().for_each(Change::undo);
             remove_empty(absent.iter().map(PathBuf::as_path));
         })?;
         for path in &created {
             say!("created {}", path.display());
         }
-        for (path, _text) in &changed {
-            say!("changed {}", path.display());
+        for change in &changed {
+            say!("changed {}", change.path.display());
         }
-        if !changed.iter().any(|(path, _text)| *path == self.root) {
+        if !changed.iter().any(|change| change.path == self.root) {
             by_hand.insert(0, {
                 let Added { module, call, .. } = added;
                 format!("{}:\nmod {module};  // next to `App::new(…)`\n{call}  // on the app", self.root.display())
@@ -70,12 +89,7 @@ impl Project {
     ///
     /// New files come first, because a declaration of a missing module breaks the project, and a file that nothing declares
     /// does not. The file with that declaration is the last one.
-    fn write_all(
-        &self,
-        added: &Added,
-        changed: &[(PathBuf, String)],
-        created: &mut Vec<PathBuf>,
-    ) -> Result<(), AddFailure> {
+    fn write_all(&self, added: &Added, changed: &[Change], created: &mut Vec<PathBuf>) -> Result<(), AddFailure> {
         for (file, text) in &added.files {
             let path = self.folder.join(file);
             write_new(&path, text)?;
@@ -84,7 +98,7 @@ impl Project {
             }
             created.push(path);
         }
-        changed.iter().try_for_each(|(path, text)| replace(path, text))
+        changed.iter().try_for_each(|change| replace(&change.path, &change.new))
     }
 
     /// Returns the command that generates `deploy/` again, as the README of the project has it; `None` without the folder.
@@ -110,11 +124,11 @@ impl Project {
         Some(is_formatted.then(|| format_source(&text)).flatten().unwrap_or(text))
     }
 
-    /// Returns `Cargo.toml` with the features of the new code, `None` if it has them. Lines without a place are added to
-    /// `by_hand`.
-    fn changed_manifest(&self, added: &Added, by_hand: &mut Vec<String>) -> Result<Option<String>, AddFailure> {
-        let manifest = self.folder.join("Cargo.toml");
-        let old = read(&manifest)?;
+    /// Returns the change of `Cargo.toml` that adds the features of the new code, `None` if it has them. Lines without a place
+    /// are added to `by_hand`.
+    fn changed_manifest(&self, added: &Added, by_hand: &mut Vec<String>) -> Result<Option<Change>, AddFailure> {
+        let path = self.folder.join("Cargo.toml");
+        let old = read(&path)?;
         let mut text = old.clone();
         for feature in added.features {
             match source::feature(&text, feature) {
@@ -122,11 +136,11 @@ impl Project {
                 source::Feature::Missing(insertion) => text = insertion.apply(&text),
                 source::Feature::Tabled(manifest) => text = manifest,
                 source::Feature::Unknown => {
-                    by_hand.push(format!("{}:\nkctl = {{ …, features = [\"{feature}\"] }}", manifest.display()));
+                    by_hand.push(format!("{}:\nkctl = {{ …, features = [\"{feature}\"] }}", path.display()));
                 }
             }
         }
-        Ok((text != old).then_some(text))
+        Ok((text != old).then_some(Change { path, old, new: text }))
     }
 }
 

@@ -33,9 +33,7 @@ pub(super) enum AddFailure {
     )]
     SameNames { kind: String, known: String, file: String, name: String },
     /// The kind is malformed, or shadows a type in the generated module.
-    #[error(
-        "`{0}` is not a valid kind, or the generated code uses a type of this name: choose another one by `--kind`"
-    )]
+    #[error("`{0}` is not a valid kind, or the generated code uses a type of this name: choose another with `--kind`")]
     Kind(String),
     /// The API group is not a domain name with at least one dot.
     #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]

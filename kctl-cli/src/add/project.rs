@@ -75,8 +75,8 @@ impl Project {
         self.root.strip_prefix(&self.folder).unwrap_or(&self.root).display().to_string()
     }
 
-    /// Returns `true` if a path of the project exists. Also a link whose target is missing is there: a file would be written
-    /// where it points to.
+    /// Returns `true` if a path of the project exists. A symbolic link whose target is missing exists too,
+    /// because a write would follow it.
     ///
     /// # Errors
     /// The path cannot be read, for example because a folder of it is a file.

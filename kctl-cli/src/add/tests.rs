@@ -130,6 +130,17 @@ fn new_files_are_removed_if_a_write_fails() {
     folder.add(controller("tea-room")).unwrap();
 }
 
+#[test]
+fn manifest_is_restored_if_a_write_fails() {
+    let folder = Folder::new("undo-manifest", MAIN);
+    let before = folder.text("Cargo.toml");
+    std::fs::create_dir(folder.0.join("src/.main.rs.kctl")).unwrap();
+    let error = folder.add(Addition::Webhook { kind: "Shop".into() }).unwrap_err();
+    assert!(error.contains("src/main.rs: "), "{error}");
+    assert_eq!((folder.text("Cargo.toml"), folder.text("src/main.rs")), (before, MAIN.into()));
+    assert!(!folder.0.join("src/shop_webhook.rs").exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn changed_file_keeps_its_link_and_permissions() {
@@ -145,7 +156,7 @@ fn changed_file_keeps_its_link_and_permissions() {
 }
 
 #[test]
-fn lock_files_of_editors_are_no_modules() {
+fn lock_files_of_editors_are_not_modules() {
     let folder = Folder::new("lock", MAIN);
     write(&folder.0.join("src/.#main.rs"), "not Rust").unwrap();
     folder.add(controller("tea-room")).unwrap();

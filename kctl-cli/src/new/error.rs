@@ -13,7 +13,7 @@ pub(crate) fn protected_group(group: &str) -> String {
     )
 }
 
-/// A project could not be made.
+/// A project could not be created.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NewFailure {
     /// The path ends in `..` or is a root, so that it has no last component to name the project by.

@@ -13,10 +13,9 @@ fn apiserver(arguments: &[&str]) -> Output {
 fn address_in_use_is_named_with_the_remedy() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let in_use =
-        format!("port {port} of 127.0.0.1: in use; stop what uses it, or choose another one: 0 is any free one");
+    let in_use = format!("port {port} of 127.0.0.1: in use; stop what uses it, or choose another: 0 is any free port");
     // 192.0.2.0/24 is reserved for documentation (RFC 5737), so this machine does not have the address.
-    let foreign = "port 0 of 192.0.2.1: this machine does not have the address; choose one of its own".to_owned();
+    let foreign = "port 0 of 192.0.2.1: this machine does not have the address; choose one that it has".to_owned();
     for (arguments, expected) in [(["--port", &port], in_use), (["--bind", "192.0.2.1"], foreign)] {
         let output = apiserver(&arguments);
         let stderr = String::from_utf8(output.stderr).unwrap();

@@ -54,7 +54,7 @@ fn man_pages_are_written_for_every_command() {
     let dir = std::env::temp_dir().join(format!("kctl-man-{}", std::process::id()));
     run_kctl(&["man", dir.to_str().unwrap()]);
     let command_pages = COMMANDS.iter().map(|command| format!("kctl-{command}.1"));
-    // `kctl add` has commands of its own.
+    // `kctl add` has subcommands.
     let add_pages = ["controller", "webhook", "version"].map(|command| format!("kctl-add-{command}.1"));
     let mut expected: Vec<String> = command_pages.chain(add_pages).chain(["kctl.1".to_owned()]).collect();
     expected.sort();

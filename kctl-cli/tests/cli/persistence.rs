@@ -219,7 +219,7 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
     let _server = Server::start(&folder);
     check(&configs(&folder).await, &mut writers, N_KILLS).await;
     let n_writes: u64 = writers.iter().map(|known| known.n_writes).sum();
-    assert!(n_writes > u64::try_from(N_KILLS).unwrap(), "{n_writes} writes are none to speak of");
+    assert!(n_writes > u64::try_from(N_KILLS).unwrap(), "{n_writes} writes are too few");
 }
 
 /// A function that corrupts the content of a file.
@@ -276,7 +276,7 @@ fn corrupt_data_file_is_rejected_and_unchanged() {
         let message = String::from_utf8(stderr).unwrap();
         let place =
             if is_first { format!("{}: line 1 cannot be read", file.display()) } else { " cannot be read".into() };
-        assert!(message.contains(&place) && message.contains("put back a copy of the folder"), "{name}: {message}");
+        assert!(message.contains(&place) && message.contains("restore a copy of the folder"), "{name}: {message}");
         assert_eq!(status.code(), Some(1), "{name}");
         assert_eq!(fs::read(&file).unwrap(), before, "{name}: the file is changed");
     }
@@ -291,7 +291,7 @@ fn line_cut_off_by_a_kill_is_ignored() {
     drop(Server::start(&folder));
     let after = fs::read(&file).unwrap();
     // A controller may have written more: the first server was killed as soon as it was ready.
-    assert!(objects_in(&after).is_superset(&before), "acknowledged writes stay");
+    assert!(objects_in(&after).is_superset(&before), "acknowledged writes are kept");
     assert!(!after.windows(CUT_OFF.len()).any(|bytes| bytes == CUT_OFF), "the incomplete line is dropped");
 }
 
@@ -344,7 +344,7 @@ async fn stored_port_changes_if_it_is_in_use() {
 #[test]
 fn folder_with_broken_certificates_or_port_is_rejected() {
     for (name, text, why) in
-        [("identity.pem", "-----BEGIN", "put back a copy"), ("port", "many", "\"many\" is no port; remove the file")]
+        [("identity.pem", "-----BEGIN", "restore a copy"), ("port", "many", "\"many\" is not a port; remove the file")]
     {
         let folder = Folder::new(&format!("broken-{name}"));
         drop(Server::start(&folder));

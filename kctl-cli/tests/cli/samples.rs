@@ -105,17 +105,17 @@ const REWORDED: [Reworded; 16] = [
     Reworded {
         recorded: "attempt to index a non-table object(",
         ours: &["attempt to index ", " (a nil value)"],
-        why: "gopher-lua's words; those of Lua 5.1 name the variable",
+        why: "the message of gopher-lua; Lua 5.1 names the variable",
     },
     Reworded {
         recorded: "attempt to call a non-function object",
         ours: &["attempt to call ", " (a nil value)"],
-        why: "gopher-lua's words; those of Lua 5.1 name the variable",
+        why: "the message of gopher-lua; Lua 5.1 names the variable",
     },
     Reworded {
         recorded: "syntax error",
         ours: &["line 1: unexpected symbol near 'end'"],
-        why: "gopher-lua's words; those of Lua 5.1 say what is wrong",
+        why: "the message of gopher-lua; Lua 5.1 says what is wrong",
     },
     Reworded {
         recorded: "json: error calling MarshalJSON for type json.jsonValue: ",
@@ -160,7 +160,7 @@ const REWORDED: [Reworded; 16] = [
     Reworded {
         recorded: " accessor error: ",
         ours: &[" accessor error: ", " is of the type ", ", expected "],
-        why: "the value stands as JSON, so that a string can be told from a number and from null",
+        why: "the value is shown as JSON, which tells a string from a number and from null",
     },
     Reworded {
         recorded: "regex used for validation is ",

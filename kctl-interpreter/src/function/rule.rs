@@ -1,17 +1,10 @@
 //! A rule: one function for one operation on one kind. The function is typed; callers see
 //! [`Inputs`] and JSON.
 
-use std::{
-    any::Any,
-    fmt,
-    future::{poll_fn, ready},
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    task::Poll,
-};
+use std::{fmt, sync::Arc};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kctl_webhook::change;
+use kctl_webhook::{change, panic::catch_unwind};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -337,14 +330,11 @@ impl Rule {
     /// # Cancel safety
     /// Dropping the returned future drops the function's future.
     pub fn call<'a>(&self, inputs: &'a Inputs) -> LayerFuture<'a> {
-        let about = self.about;
-        match catch_unwind(AssertUnwindSafe(|| (self.call)(inputs))) {
-            Ok(mut called) => Box::pin(poll_fn(move |cx| {
-                let polled = catch_unwind(AssertUnwindSafe(|| called.as_mut().poll(cx)));
-                polled.unwrap_or_else(|panic| Poll::Ready(Err(panic_error(about, inputs, panic.as_ref()).into())))
-            })),
-            Err(panic) => Box::pin(ready(Err(panic_error(about, inputs, panic.as_ref()).into()))),
-        }
+        let (about, call) = (self.about, self.call.clone());
+        Box::pin(async move {
+            let called = catch_unwind(|| call(inputs)).await;
+            called.unwrap_or_else(|message| Err(panic_error(about, inputs, message).into()))
+        })
     }
 }
 
@@ -370,9 +360,7 @@ fn canonicalize_answer(operation: Operation, mut answer: Value) -> Result<Value,
 }
 
 /// Returns the error for a function that panicked, and logs it.
-fn panic_error(function: FunctionInfo, inputs: &Inputs, panic: &(dyn Any + Send)) -> FunctionError {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let text = text.unwrap_or("without a message").to_owned();
+fn panic_error(function: FunctionInfo, inputs: &Inputs, text: String) -> FunctionError {
     let error = FunctionError::Panicked { function, operation: function.operation, object: inputs.object_name(), text };
     tracing::error!("{error}");
     error

@@ -44,7 +44,7 @@ const KIND: &str = "ResourceInterpreterCustomization";
 #[non_exhaustive]
 pub enum CustomizationError {
     /// The object is not a customization: remove it.
-    #[error("object {name:?} is no {KIND} of {API_VERSION} but a {found}: remove it")]
+    #[error("object {name:?} is not a {KIND} of {API_VERSION} but a {found}: remove it")]
     #[non_exhaustive]
     OtherKind {
         /// `metadata.name` of the object; empty if it has none.
@@ -173,7 +173,7 @@ impl Customization {
         let mut errors = Vec::new();
         for pointer in ["/metadata/name", "/spec/target/apiVersion", "/spec/target/kind"] {
             if text(pointer).is_empty() {
-                errors.push(field(&name, pointer, "it is missing: write a text that is not empty"));
+                errors.push(field(&name, pointer, "it is missing: write a string that is not empty"));
             }
         }
         let mut scripts = Vec::new();

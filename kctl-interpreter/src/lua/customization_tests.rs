@@ -60,7 +60,7 @@ fn mistakes_are_rejected_by_name() {
         (
             vec![customization("", &json!({"retain": {}, "retention": {"luaScript": 1}}))],
             vec![
-                "customization \"\": metadata.name: it is missing: write a text that is not empty",
+                "customization \"\": metadata.name: it is missing: write a string that is not empty",
                 "customization \"\": spec.customizations.retain: it is not an operation: write one of statusAggregation, componentResource, dependencyInterpretation, healthInterpretation, replicaResource, statusReflection, retention, replicaRevision",
                 "customization \"\": spec.customizations.retention.luaScript: it is missing: write the script as text",
             ],
@@ -68,7 +68,7 @@ fn mistakes_are_rejected_by_name() {
         (
             vec![json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}})],
             vec![
-                "object \"x\" is no ResourceInterpreterCustomization of config.karmada.io/v1alpha1 but a Secret of v1: remove it",
+                "object \"x\" is not a ResourceInterpreterCustomization of config.karmada.io/v1alpha1 but a Secret of v1: remove it",
             ],
         ),
     ] {

@@ -79,7 +79,7 @@ impl Configurable {
     /// let changed = layer.followed_by([&pod]);
     /// assert_eq!(
     ///     changed.errors()[0].to_string(),
-    ///     "object \"web\" is no ResourceInterpreterCustomization of config.karmada.io/v1alpha1 but a Pod of v1: remove it"
+    ///     "object \"web\" is not a ResourceInterpreterCustomization of config.karmada.io/v1alpha1 but a Pod of v1: remove it"
     /// );
     /// ```
     #[must_use]

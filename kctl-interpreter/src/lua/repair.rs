@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn without_references_every_empty_table_goes() {
+    fn empty_tables_without_references_are_removed() {
         let result: Value = json!({"a": [], "b": {"c": []}, "d": 1});
         assert_eq!(repair(result, Root::Object, &[]), json!({"b": {}, "d": 1}));
     }

@@ -107,7 +107,7 @@ mod tests {
     use super::tokens;
 
     #[test]
-    fn comments_strings_and_numbers_are_no_tokens() {
+    fn comments_strings_and_numbers_have_no_tokens() {
         for (source, expected) in [
             ("a = 'b' -- c\nd", vec!["a", "=", "d"]),
             ("a[b] [[c]] [=[ ]] d]=] e", vec!["a", "[", "b", "]", "e"]),

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use kctl_apimachinery::{
     url::Url,
     validation::{is_dns1035_label, is_dns1123_subdomain},
 };
+use kctl_webhook::server::ClientConfig;
 use serde_json::{Value, json};
 
 use super::wire::API_VERSION;
@@ -17,23 +17,6 @@ use crate::{function::Rule, operation::Operation};
 pub const TIMEOUT_SECONDS: (u32, u32) = (1, 30);
 /// `kind` of the object.
 const KIND: &str = "ResourceInterpreterWebhookConfiguration";
-
-/// The address under which Karmada calls the webhook.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientConfig {
-    /// The start of an https URL, such as `https://127.0.0.1:9443`. The path of each kind is
-    /// appended.
-    Url(String),
-    /// A Service of the control plane.
-    Service {
-        /// The namespace of the Service.
-        namespace: String,
-        /// The name of the Service.
-        name: String,
-        /// The port of the Service.
-        port: u16,
-    },
-}
 
 /// The parameters of a `ResourceInterpreterWebhookConfiguration`; [`Configuration::object`] makes
 /// the object.
@@ -116,26 +99,11 @@ impl Configuration<'_> {
         let domain = if group.is_empty() { "core" } else { group };
         json!({
             "name": format!("{}.{domain}", kind.to_ascii_lowercase()),
-            "clientConfig": self.client_config(kind),
+            "clientConfig": self.client.config(&path_of(kind), self.authority),
             "rules": rules,
             "timeoutSeconds": self.timeout_seconds,
             "interpreterContextVersions": ["v1alpha1"],
         })
-    }
-
-    /// Returns the address of one kind, with the authority in base64.
-    fn client_config(&self, kind: &str) -> Value {
-        let path = path_of(kind);
-        let mut config = match &self.client {
-            ClientConfig::Url(url) => json!({ "url": format!("{}{path}", url.trim_end_matches('/')) }),
-            ClientConfig::Service { namespace, name, port } => {
-                json!({ "service": { "namespace": namespace, "name": name, "port": port, "path": path } })
-            }
-        };
-        if let Some(authority) = self.authority {
-            config["caBundle"] = STANDARD.encode(authority).into();
-        }
-        config
     }
 }
 

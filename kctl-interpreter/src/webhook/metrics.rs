@@ -1,26 +1,17 @@
 //! Metrics of the webhook: requests by kind, operation and code, their durations, and the number of
 //! running functions.
 
-use kctl_webhook::server::{Description, RunningFunction, RunningFunctions};
-use prometheus_client::{
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::{Registry, Unit},
-};
-use tokio::time::Instant;
+use kctl_webhook::server::{Description, InFlight, MetricNames, RequestMeasurement, RequestMetrics, RunningFunction};
+use prometheus_client::registry::Registry;
 
 use super::wire::Response;
 use crate::function::Rule;
 
-/// Buckets of durations in seconds, from a function without a wait to the longest timeout.
-const SECONDS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0, 10.0, 30.0];
-/// The code of a request that was dropped before it had a response.
-const GIVEN_UP: u16 = 504;
-
-/// The labels kind and operation.
-type Labels = [(&'static str, String); 2];
-type CodeLabels = [(&'static str, String); 3];
-/// A histogram by kind and operation.
-type Durations = Family<Labels, Histogram, fn() -> Histogram>;
+const NAMES: MetricNames = MetricNames {
+    requests: ("kctl_webhook_requests", "Requests to the interpreter webhook, by kind, operation and code"),
+    durations: ("kctl_webhook_request", "Time that functions of the interpreter webhook took, by kind and operation"),
+    in_flight: ("kctl_webhook_requests_in_flight", "Requests whose function runs, by kind and operation"),
+};
 
 /// The metrics of a webhook. Clones share them.
 ///
@@ -38,27 +29,9 @@ type Durations = Family<Labels, Histogram, fn() -> Histogram>;
 /// assert_eq!(metrics.n_running(), 0);
 /// # Ok::<_, std::fmt::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    requests: Family<CodeLabels, Counter>,
-    /// Histogram by kind and operation.
-    durations: Durations,
-    /// Gauge by kind and operation.
-    in_flight: Family<Labels, Gauge>,
-    /// The functions that `in_flight` counts.
-    running: RunningFunctions,
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        Self {
-            requests: Family::default(),
-            durations,
-            in_flight: Family::default(),
-            running: RunningFunctions::default(),
-        }
-    }
+    requests: RequestMetrics,
 }
 
 impl Metrics {
@@ -70,80 +43,48 @@ impl Metrics {
     /// | `kctl_webhook_request_seconds` | histogram | `kind`, `operation` |
     /// | `kctl_webhook_requests_in_flight` | gauge | `kind`, `operation` |
     pub fn register(&self, registry: &mut Registry) {
-        let requests = "Requests to the interpreter webhook, by kind, operation and code";
-        registry.register("kctl_webhook_requests", requests, self.requests.clone());
-        let durations = "Time that functions of the interpreter webhook took, by kind and operation";
-        registry.register_with_unit("kctl_webhook_request", durations, Unit::Seconds, self.durations.clone());
-        let in_flight = "Requests whose function runs, by kind and operation";
-        registry.register("kctl_webhook_requests_in_flight", in_flight, self.in_flight.clone());
+        self.requests.register(registry, &NAMES);
     }
 
     /// Returns the number of running functions, including those whose request was given up: they
     /// end at their next await.
     pub fn n_running(&self) -> usize {
-        self.running.count()
+        self.requests.running.count()
     }
 
     /// Returns the running functions with their objects, the oldest one first.
     pub fn running_functions(&self) -> Vec<String> {
-        self.running.descriptions()
+        self.requests.running.descriptions()
     }
 
     /// Counts a request that reached no function, with empty labels.
     pub(super) fn count_rejected(&self, code: u16) {
-        self.count(&[("kind", String::new()), ("operation", String::new())], code);
+        self.requests.count(&[("kind", String::new()), ("operation", String::new())], code);
     }
 
     /// Starts the measurement of a request. It ends when the returned value is dropped.
     pub(super) fn begin(&self, rule: &Rule) -> Measurement {
-        let labels =
-            [("kind", rule.kind().to_string()), ("operation", rule.function_info().operation.name().to_owned())];
-        Measurement { metrics: self.clone(), labels, start: Instant::now(), code: GIVEN_UP }
-    }
-
-    fn count(&self, [kind, operation]: &Labels, code: u16) {
-        let labels = [kind.clone(), operation.clone(), ("code", code.to_string())];
-        self.requests.get_or_create(&labels).inc();
+        let operation = rule.function_info().operation.name().to_owned();
+        let labels = vec![("kind", rule.kind().to_string()), ("operation", operation)];
+        Measurement(self.requests.begin(labels))
     }
 }
 
-pub(super) struct Measurement {
-    /// The metrics that are updated at the end.
-    metrics: Metrics,
-    labels: Labels,
-    start: Instant,
-    /// The code of the response; [`GIVEN_UP`] until there is one.
-    code: u16,
-}
+pub(super) struct Measurement(RequestMeasurement);
 
 impl Measurement {
     /// Counts the function as running. It can outlive the request.
     pub(super) fn running(&self, description: &Description) -> Running {
-        let in_flight = self.metrics.in_flight.get_or_create(&self.labels).clone();
-        in_flight.inc();
-        Running { in_flight, _function: self.metrics.running.start(description.clone()) }
+        Running { _in_flight: self.0.in_flight(), _function: self.0.start_function(description) }
     }
 
     pub(super) fn record_response(&mut self, response: &Response) {
-        self.code = response.status.code;
-    }
-}
-
-impl Drop for Measurement {
-    fn drop(&mut self) {
-        self.metrics.durations.get_or_create(&self.labels).observe(self.start.elapsed().as_secs_f64());
-        self.metrics.count(&self.labels, self.code);
+        self.0.code(response.status.code);
     }
 }
 
 /// A running function. It counts as running until this is dropped.
 pub(super) struct Running {
-    in_flight: Gauge,
+    _in_flight: InFlight,
     _function: RunningFunction,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.in_flight.dec();
-    }
 }

@@ -15,12 +15,12 @@ use std::{
     time::Duration,
 };
 
-pub use kctl_webhook::server::{Certificate, CertificateError};
+pub use kctl_webhook::server::{Certificate, CertificateError, ClientConfig};
 use kctl_webhook::server::{Routes, Server, ServerError, ServerOptions};
 
 use self::serve::Shared;
 pub use self::{
-    configuration::{ClientConfig, Configuration, ConfigurationError, TIMEOUT_SECONDS, validate},
+    configuration::{Configuration, ConfigurationError, TIMEOUT_SECONDS, validate},
     metrics::Metrics,
     wire::API_VERSION,
 };

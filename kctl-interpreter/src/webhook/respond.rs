@@ -3,10 +3,13 @@
 //! Every error is a response with `successful: false`. Karmada does not read the body of an HTTP
 //! error (`callHook` in `pkg/resourceinterpreter/customized/webhook/customized.go`), so its message would be lost.
 
-use std::{error::Error, sync::Arc};
+use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kctl_webhook::server::{self, uid_of};
+use kctl_webhook::{
+    error_chain::error_chain,
+    server::{self, uid_of},
+};
 use serde_json::Value;
 
 use super::{
@@ -155,18 +158,6 @@ fn error_response(error: &FunctionError) -> Response {
         | FunctionError::ObjectUnwritable { .. }
         | FunctionError::AnswerInvalid { .. } => Response::failure(INTERNAL_ERROR, error_chain(error)),
     }
-}
-
-/// Returns an error and its sources in one line, which is all that the operator of the control
-/// plane sees.
-fn error_chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// Returns the response of an operation for its answer. An operation that changes the object

@@ -19,7 +19,7 @@ const SERVICE_PORT: u16 = 443;
 ///
 /// The message names the object; the source names the field and the problem with it.
 #[derive(Debug, thiserror::Error)]
-#[error("object {name:?} is no {KIND} of {API_VERSION}")]
+#[error("object {name:?} is not a {KIND} of {API_VERSION}")]
 #[non_exhaustive]
 pub struct ConfigurationError {
     /// `metadata.name` of the object; empty if it has none.
@@ -193,7 +193,7 @@ mod tests {
         ];
         for (object, expected) in cases {
             let error = Configuration::read(&object).unwrap_err();
-            assert!(error.to_string().starts_with("object \"a\" is no Resource"), "{error}");
+            assert!(error.to_string().starts_with("object \"a\" is not a Resource"), "{error}");
             assert!(error.source.to_string().contains(expected), "{}", error.source);
         }
         let read = Configuration::read(&object(json!({ "webhooks": null }))).unwrap();

@@ -114,7 +114,7 @@ impl Webhooks {
     /// let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" } });
     /// let error = Webhooks::new([&deployment], |_: &str, _: &str| None).err();
     /// let message = error.map(|error| error.to_string()).unwrap_or_default();
-    /// assert_eq!(message, "object \"web\" is no ResourceInterpreterWebhookConfiguration of config.karmada.io/v1alpha1");
+    /// assert_eq!(message, "object \"web\" is not a ResourceInterpreterWebhookConfiguration of config.karmada.io/v1alpha1");
     /// ```
     ///
     /// # Errors

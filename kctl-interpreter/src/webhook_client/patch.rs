@@ -55,7 +55,7 @@ fn decode_operations(patch: &[u8]) -> Result<Vec<Value>, String> {
     if patch.is_empty() {
         return Ok(Vec::new());
     }
-    let undecodable = |problem: String| format!("response.patch is no JSON patch: {problem}");
+    let undecodable = |problem: String| format!("response.patch is not a JSON patch: {problem}");
     let operations: Option<Vec<Value>> =
         serde_json::from_slice(patch).map_err(|error| undecodable(error.to_string()))?;
     let operations = operations.unwrap_or_default();
@@ -124,7 +124,7 @@ fn apply_move(document: &mut Value, sent: &Value) -> Result<(), String> {
 }
 
 fn decode_operation(operation: Value) -> Result<PatchOperation, String> {
-    serde_json::from_value(operation).map_err(|error| format!("response.patch is no JSON patch: {error}"))
+    serde_json::from_value(operation).map_err(|error| format!("response.patch is not a JSON patch: {error}"))
 }
 
 /// Returns a string of an operation; empty if it is absent.
@@ -310,11 +310,14 @@ mod tests {
                 json!([{ "op": "remove", "path": "spec" }]),
                 "remove operation does not apply: doc is missing path: \"spec\": missing value",
             ),
-            (json!([{ "op": "add", "path": "/a" }]), "response.patch is no JSON patch: [0]: missing field `value`"),
-            (json!([{ "op": "merge", "path": "/a" }]), "response.patch is no JSON patch: [0]: unsupported operation"),
-            (json!([null]), "response.patch is no JSON patch: [0]: unsupported operation"),
+            (json!([{ "op": "add", "path": "/a" }]), "response.patch is not a JSON patch: [0]: missing field `value`"),
+            (
+                json!([{ "op": "merge", "path": "/a" }]),
+                "response.patch is not a JSON patch: [0]: unsupported operation",
+            ),
+            (json!([null]), "response.patch is not a JSON patch: [0]: unsupported operation"),
             (json!([{ "op": "remove", "path": "/kind" }]), "Object 'Kind' is missing in the answer for A "),
-            (json!({}), "response.patch is no JSON patch: "),
+            (json!({}), "response.patch is not a JSON patch: "),
         ];
         for (patch, expected) in cases {
             let answer = WebhookReply::Patch(patch.to_string().into_bytes());

@@ -25,7 +25,7 @@ const LARGE: &str = "local s, n = 'x', 0 while #s < 500000 do s = s .. s end
 /// Scripts that once evaded the limit, or could have.
 const ATTEMPTS: &[(&str, &str)] = &[
     ("moving elements that are not there", "table.insert({}, -2^31, 1)"),
-    ("moving from a position that is no number", "table.insert(list, 0/0, 1)"),
+    ("moving from a position that is not a number", "table.insert(list, 0/0, 1)"),
     ("moving from an infinite position", "table.insert(list, -1/0, 1) table.insert(list, 1/0, 1)"),
     ("comparing long strings that are equal", "table.sort(same)"),
     (
@@ -55,7 +55,7 @@ const ATTEMPTS: &[(&str, &str)] = &[
         "local t = {} for i = 1, 1e5 do t['k' .. i] = 1 end for k in pairs(t) do t[k] = nil end for i = 1, 1e9 do next(t) end",
     ),
     (
-        "tables that are built anew at each key",
+        "tables that are rebuilt at each key",
         "local t = {} for i = 1, 65536 do t[i + 0.5] = 1 end for i = 1, 1e9 do t[i + 0.5] = nil t[i + 65536.5] = 1 end",
     ),
     (
@@ -63,7 +63,7 @@ const ATTEMPTS: &[(&str, &str)] = &[
         "string.__index = function(s, k) return s[k] end for i = 1, 1e9 do pcall(function() return s.x end) end",
     ),
     (
-        "a text of a string that calls itself",
+        "a `__tostring` that calls itself",
         "string.__tostring = function(s) return tostring(s) end for i = 1, 1e9 do pcall(tostring, s) end",
     ),
     (

@@ -30,7 +30,7 @@ pub(super) fn help(entry: &Entry, input: &Input) -> Option<String> {
         "selector" => "write `object_selector = \"…\"` or `namespace_selector = \"…\"`",
         "namespaces" => "write `namespace_selector = \"kubernetes.io/metadata.name in (…)\"`",
         "path" | "name" => "remove it: path and name of the webhook follow from the kind",
-        "kind" | "of" | "group" | "groups" | "version" | "versions" | "resource" | "resources" => {
+        "kind" | "of" | "for" | "group" | "groups" | "version" | "versions" | "resource" | "resources" => {
             "remove it: the type of the first parameter is the kind"
         }
         "admission_review_versions" | "admissionReviewVersions" => "remove it: reviews are of version `v1`",
@@ -69,6 +69,8 @@ mod tests {
             (quote!(validate, verbs = "create"), "write for example `operations(create, update)`"),
             (quote!(validate, timeout_seconds = 5), "write for example `timeout = 10`"),
             (quote!(validate, groups = "apps"), "remove it: the type of the first parameter is the kind"),
+            (quote!(validate, for = Web), "remove it: the type of the first parameter is the kind"),
+            (quote!(validate, match("name" = "true")), "`#[admission]` has no option `match`"),
         ] {
             let text = crate::admission::expand(options.clone(), &item).to_string();
             assert!(text.contains(help), "{options}: {text}");

@@ -68,6 +68,17 @@ mod tests {
     }
 
     #[test]
+    fn keyword_as_an_option_is_an_unknown_option() {
+        let item = quote!(
+            struct Reconciler;
+        );
+        let text = expand(quote!(for = Site), &item).to_string();
+        assert!(text.contains("has no option `for`") && text.contains("a struct names it by `of = Kind`"), "{text}");
+        assert_eq!(text.matches("compile_error").count(), 1, "{text}");
+        assert!(text.contains("Site"), "the stub is for another kind: {text}");
+    }
+
+    #[test]
     fn crate_is_an_option_of_that_name() {
         let twice = "`crate` is given twice";
         check(quote!(crate = ::kctl, crate = ::kctl), &reconcile(), twice);

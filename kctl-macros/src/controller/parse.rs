@@ -16,7 +16,7 @@ use syn::{
 };
 
 use crate::{
-    attribute::{parse_comma_separated, parse_expression, without_groups},
+    attribute::{parse_comma_separated, parse_expression, parse_name, without_groups},
     function::{Function, remove_groups},
 };
 
@@ -41,7 +41,7 @@ pub(super) enum AnnotatedItem {
 
 /// One option: `name = value(arguments)`, or `name(arguments)`.
 pub(super) struct Entry {
-    /// The name of the option. `crate` is the only keyword among them.
+    /// The name of the option.
     pub(super) name: Ident,
     /// The value after `=`. `None` while it is not typed yet.
     pub(super) value: Option<Value>,
@@ -108,7 +108,7 @@ fn parse_item(item: &TokenStream) -> AnnotatedItem {
 
 impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let name = if input.peek(Token![crate]) { input.call(Ident::parse_any)? } else { input.parse::<Ident>()? };
+        let name = parse_name(input)?;
         let value = if input.parse::<Option<Token![=]>>()?.is_some() { value(&name, input)? } else { None };
         let (mut mistakes, mut arguments, mut parentheses) = (Vec::new(), Vec::new(), None);
         if input.peek(syn::token::Paren) {

@@ -74,6 +74,8 @@ mod tests {
         );
         let text = expand(quote!(op = InterpretReplica, krate = ::kctl), &item).to_string();
         assert!(text.contains("has no option `krate`\\nhelp: did you mean `crate`?"), "{text}");
+        let text = expand(quote!(type = InterpretReplica), &item).to_string();
+        assert!(text.contains("has no option `type`\\nhelp: the options are op, crate"), "{text}");
         let text = expand(quote!(op = InterpretReplica, crate = ::other), &item).to_string();
         assert!(text.contains(":: other ::") && !text.contains("compile_error"), "{text}");
     }

@@ -72,7 +72,7 @@ fn default_allowed(markers: &Markers, errors: &mut Errors) {
             at,
             codes::FORBIDDEN_DEFAULT,
             "the default is not one of the allowed values",
-            "add it to `allowed(…)`, or write another one",
+            "add it to `allowed(…)`, or write another default",
         );
     }
     let Json::Number(digits) = default else { return };

@@ -13,14 +13,14 @@ use super::{
     generics::{self, BorrowedFields},
     inner_markers,
     json::Json,
-    json_names, kube_options, left_out,
+    json_names, kube_options,
     marker::{Marker, Markers},
     markers,
     meta_option::MetaOption,
     missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
-    none::NonePolicy,
-    unreadable, unstorable,
+    none_policy::NonePolicy,
+    skip_serializing_if, unreadable, unstorable,
 };
 use crate::{codes, crate_path::CratePath, diagnostics::Errors, function::item_keyword, source_file};
 
@@ -97,7 +97,7 @@ fn describe(
     let on_field = |field: &mut Field, errors: &mut Errors| {
         let none = NonePolicy::of(field, &container);
         let found = annotations(&mut field.attrs, none, errors);
-        left_out::check(field, &container, &found.markers, errors);
+        skip_serializing_if::check(field, &container, &found.markers, errors);
         unreadable::check(field, &container, &found.markers, errors);
         inner_markers::check(field, &found.markers, errors);
         found
@@ -139,7 +139,12 @@ fn choices(item: &DeriveInput) -> Option<Marker> {
     let has_docs = |attributes: &[Attribute]| attributes.iter().any(|attribute| attribute.path().is_ident("doc"));
     let is_plain = data.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit));
     let is_documented = data.variants.iter().any(|variant| has_docs(&variant.attrs));
-    let marker = || Marker { written: item.ident.clone(), name: "choices".to_owned(), value: Json::Bool(true) };
+    let marker = || Marker {
+        written: item.ident.clone(),
+        name: "choices".to_owned(),
+        value: Json::Bool(true),
+        inner: Markers::default(),
+    };
     (is_plain && is_documented).then(marker)
 }
 

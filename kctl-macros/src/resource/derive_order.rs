@@ -20,7 +20,7 @@ pub(super) fn check(input: &DeriveInput, attribute: &str, file: Option<&str>, er
     let Some(text) = file.filter(|text| may_be_above(text, &input.ident, attribute)) else { return Vec::new() };
     let Ok(file) = syn::parse_file(text) else { return Vec::new() };
     let items = items_of(&file);
-    let mut found = items.iter().filter_map(|item| above(item, &input.ident, attribute));
+    let mut found = items.iter().filter_map(|item| derives_above(item, &input.ident, attribute));
     // Two types of one name in two modules: only one of them may have the mistake.
     let (Some(names), None) = (found.next(), found.next()) else { return Vec::new() };
     let is_above = |derive: &Derive| names.iter().any(|name| name == derive.name());
@@ -50,7 +50,7 @@ fn may_be_above(text: &str, name: &Ident, attribute: &str) -> bool {
 }
 
 /// Returns the traits of all derives above the attribute of a type. `None` for another item.
-fn above(item: &Item, name: &Ident, attribute: &str) -> Option<Vec<String>> {
+fn derives_above(item: &Item, name: &Ident, attribute: &str) -> Option<Vec<String>> {
     let (ident, attributes): (&Ident, &[Attribute]) = match item {
         Item::Struct(item) => (&item.ident, item.attrs.as_slice()),
         Item::Enum(item) => (&item.ident, item.attrs.as_slice()),

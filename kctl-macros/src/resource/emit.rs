@@ -31,7 +31,7 @@ use super::{
     json::Json,
     kube_options,
     model::{Annotations, Derive, FlattenedParts, KubeOption, Model, Rename, Resource, SchemaSource},
-    none::NonePolicy,
+    none_policy::NonePolicy,
 };
 use crate::crate_path::CratePath;
 

@@ -2,9 +2,12 @@
 //!
 //! `#[kctl(items(min_length = 1))]` belongs on a `Vec<String>`. A `String` has no schema of items to extend.
 
-use syn::{Attribute, Field};
+use syn::{Attribute, Field, Type};
 
-use super::{marker::Markers, unreadable::read_types};
+use super::{
+    marker::{Marker, Markers},
+    unreadable::{inner_type, read_types},
+};
 use crate::{
     codes,
     diagnostics::Errors,
@@ -24,36 +27,39 @@ pub(super) fn check(field: &Field, markers: &Markers, errors: &mut Errors) {
     if field.attrs.iter().any(may_replace) {
         return;
     }
-    let value = generic_argument(&field.ty, "Option").unwrap_or(&field.ty);
+    check_type(&field.ty, markers, errors);
+}
+
+/// Checks the markers of one type, and the markers in `items(…)` and `values(…)` on the types within it.
+fn check_type(ty: &Type, markers: &Markers, errors: &mut Errors) {
+    let value = generic_argument(ty, "Option").unwrap_or(ty);
     let Some(types) = read_types(value) else { return };
     for (marker, has_it, name, other, has_other) in INNER {
-        let Some(word) = markers.get_ident(marker).filter(|_| !types.contains(&has_it)) else { continue };
+        let Some(Marker { written, inner, .. }) = markers.find(marker) else { continue };
+        if types.contains(&has_it) {
+            if let Some(inner_type) = inner_type(value) {
+                check_type(inner_type, inner, errors);
+            }
+            continue;
+        }
         let what = format!("`{marker}` has no effect: `{}` is not {name}", type_text(value));
         let help = if types.contains(&has_other) {
             format!("write `{other}(…)`")
         } else {
             format!("write what is in its parentheses without `{marker}`")
         };
-        errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
+        errors.push(written, codes::WITHOUT_EFFECT, &what, &help);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use syn::DeriveInput;
-
     use super::*;
-    use crate::resource::markers;
+    use crate::resource::test_field;
 
-    /// Returns the messages about the first field of a struct.
     fn reported(field: &str) -> String {
-        let mut input: DeriveInput = syn::parse_str(&format!("struct A {{ {field} }}")).unwrap();
-        let syn::Data::Struct(data) = &mut input.data else { panic!("a struct") };
-        let field = data.fields.iter_mut().next().unwrap();
-        let mut errors = Errors::default();
-        let markers = markers::take_markers(&mut field.attrs, &mut errors);
-        check(field, &markers, &mut errors);
-        errors.into_result(()).err().map(|error| error.to_string()).unwrap_or_default()
+        let source = format!("struct A {{ {field} }}");
+        test_field::reported(&source, |field, _container, markers, errors| check(field, markers, errors))
     }
 
     #[test]
@@ -62,7 +68,13 @@ mod tests {
             ("#[kctl(items(min_length = 1))] a: String", "`String` is not a list\nhelp: write what is in its"),
             ("#[kctl(items(minimum = 1))] a: BTreeMap<String, u8>", "is not a list\nhelp: write `values(…)`"),
             ("#[kctl(values(minimum = 1))] a: Option<Vec<u8>>", "`Vec<u8>` is not a map\nhelp: write `items(…)`"),
+            ("#[kctl(items(items(min_length = 1)))] a: Vec<String>", "`String` is not a list\nhelp: write what is in"),
+            ("#[kctl(values(items(minimum = 1)))] a: HashMap<Vec<u8>, Option<u8>>", "`u8` is not a list\nhelp: write"),
+            ("#[kctl(items(values(minimum = 1)))] a: Vec<Vec<u8>>", "`Vec<u8>` is not a map\nhelp: write `items(…)`"),
             ("#[kctl(items(minimum = 1))] a: Option<Vec<u8>>", ""),
+            ("#[kctl(items(items(minimum = 1)))] a: Vec<Option<Vec<u8>>>", ""),
+            ("#[kctl(values(items(minimum = 1)))] a: BTreeMap<String, Vec<u8>>", ""),
+            ("#[kctl(items(items(minimum = 1)))] a: Vec<Sizes>", ""),
             ("#[kctl(values(minimum = 1))] a: HashMap<String, u8>", ""),
             ("#[kctl(items(minimum = 1))] a: Sizes", ""),
             ("#[kctl(items(min_length = 1))] #[schemars(with = \"Vec<String>\")] a: String", ""),

@@ -13,21 +13,28 @@ pub(super) struct Marker {
     pub(super) name: String,
     /// The value in the form of the marker: `true` for a flag, a list for `allowed`, an object for `rule`.
     pub(super) value: Json,
+    /// The markers in the parentheses of `items(…)` and `values(…)`, with their spans. Other markers have none.
+    pub(super) inner: Markers,
 }
 
 /// The markers of one place, in the order of the source. A marker that may be repeated is in the list several times.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Markers(pub(super) Vec<Marker>);
 
 impl Markers {
+    /// Returns the first marker of this name.
+    pub(super) fn find(&self, name: &str) -> Option<&Marker> {
+        self.0.iter().find(|marker| marker.name == name)
+    }
+
     /// Returns the value of the first marker of this name.
     pub(super) fn get(&self, name: &str) -> Option<&Json> {
-        self.0.iter().find(|marker| marker.name == name).map(|marker| &marker.value)
+        self.find(name).map(|marker| &marker.value)
     }
 
     /// Returns the name of the first marker of this name as the user wrote it, with its span.
     pub(super) fn get_ident(&self, name: &str) -> Option<&Ident> {
-        self.0.iter().find(|marker| marker.name == name).map(|marker| &marker.written)
+        self.find(name).map(|marker| &marker.written)
     }
 
     /// Returns `true` if there is a marker of this name.

@@ -45,9 +45,14 @@ impl Markers {
         fields
     }
 
-    /// Appends a marker.
+    /// Appends a marker that has no other markers in it.
     fn push(&mut self, written: Ident, name: String, value: Json) {
-        self.0.push(Marker { written, name, value });
+        self.0.push(Marker { written, name, value, inner: Self::default() });
+    }
+
+    /// Appends `items(…)` or `values(…)` with the markers in its parentheses.
+    fn push_with_inner(&mut self, written: Ident, name: String, inner: Self) {
+        self.0.push(Marker { written, name, value: Json::Object(inner.clone().into_fields()), inner });
     }
 }
 
@@ -155,16 +160,39 @@ fn list(input: ParseStream, markers: &mut Markers, errors: &mut Errors) -> syn::
     while !input.is_empty() {
         let name = input.call(Ident::parse_any)?;
         let text = name.unraw().to_string();
-        if let Some(value) = value(&name, &text, input, errors)? {
-            if !is_repeatable(&text) && markers.has(&text) {
-                let (what, help) = (format!("`{text}` is given twice"), format!("write `{text}` once"));
-                errors.push(&name, codes::DUPLICATE_MARK, &what, &help);
-            }
+        if marker_form(&text) == Some(Form::Inner) {
+            let inner = inner(&name, &text, input, errors)?;
+            report_duplicate(&name, &text, markers, errors);
+            markers.push_with_inner(name, text, inner);
+        } else if let Some(value) = value(&name, &text, input, errors)? {
+            report_duplicate(&name, &text, markers, errors);
             markers.push(name, text, value);
         }
         parse_comma(input)?;
     }
     Ok(())
+}
+
+/// Reports K0081 for a marker that the place has already, unless it may be repeated.
+fn report_duplicate(name: &Ident, text: &str, markers: &Markers, errors: &mut Errors) {
+    if !is_repeatable(text) && markers.has(text) {
+        let (what, help) = (format!("`{text}` is given twice"), format!("write `{text}` once"));
+        errors.push(name, codes::DUPLICATE_MARK, &what, &help);
+    }
+}
+
+/// Reads the markers in the parentheses of `items(…)` or `values(…)`, after its name.
+fn inner(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Markers> {
+    let mut markers = Markers::default();
+    list(&within(name, text, "min_length = 1", input)?, &mut markers, errors)?;
+    bounds::check(&markers, errors);
+    Ok(markers)
+}
+
+/// Returns the contents of the parentheses of a marker. The error shows an example.
+fn within<'a>(name: &Ident, text: &str, example: &str, input: ParseStream<'a>) -> syn::Result<ParseBuffer<'a>> {
+    let error = |_| Error::new(name.span(), format!("`{text}` needs parentheses: write `{text}({example})`"));
+    parentheses(input).map_err(error)
 }
 
 /// Reads the value of one marker, after its name. Returns `None` for a value that was reported.
@@ -178,10 +206,7 @@ fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
         let error = |_| Error::new(name.span(), format!("`{text}` needs a value: write `{text} = {example}`"));
         input.parse::<Token![=]>().map(drop).map_err(error)
     };
-    let within = |example: &str| {
-        let error = |_| Error::new(name.span(), format!("`{text}` needs parentheses: write `{text}({example})`"));
-        parentheses(input).map_err(error)
-    };
+    let within = |example: &str| within(name, text, example, input);
     Ok(match form {
         Form::Flag => {
             if input.peek(Token![=]) || input.peek(syn::token::Paren) {
@@ -220,12 +245,7 @@ fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
         }
         Form::Rule => values::rule(&within("\"self.min <= self.max\", message = \"…\"")?, errors)?,
         Form::Docs => values::docs(&within("url = \"https://…\"")?, errors)?,
-        Form::Inner => {
-            let mut markers = Markers::default();
-            list(&within("min_length = 1")?, &mut markers, errors)?;
-            bounds::check(&markers, errors);
-            Some(Json::Object(markers.into_fields()))
-        }
+        Form::Inner => Some(Json::Object(inner(name, text, input, errors)?.into_fields())),
     })
 }
 

@@ -19,8 +19,8 @@
 //! | `flattened` | the parts of a struct with `#[serde(flatten)]`, for a check of the schema | |
 //! | `generics` | parameters of a kind or a part | K0004 |
 //! | `inner_markers` | markers of items or values that the field does not have | K0028 |
-//! | `left_out` | a field that is left out of the JSON and required by the CRD | K0087 |
-//! | `none` | `None` of an `Option` field | |
+//! | `skip_serializing_if` | a field that is left out of the JSON and required by the CRD | K0087 |
+//! | `none_policy` | `None` of an `Option` field | |
 //! | `json_names` | two fields with one name in JSON | K0022 |
 //! | `missing_schema` | a field's type in the same file lacks `#[schema]` | K0090 |
 //! | `unreadable` | a marker lets the CRD accept what the field's type can't read | K0087 |
@@ -42,7 +42,6 @@ mod inner_markers;
 mod json;
 mod json_names;
 mod kube_options;
-mod left_out;
 mod marker;
 mod markers;
 mod meta_option;
@@ -50,8 +49,11 @@ mod missing_schema;
 mod model;
 mod nested_options;
 mod nested_values;
-mod none;
+mod none_policy;
 mod option_values;
+mod skip_serializing_if;
+#[cfg(test)]
+mod test_field;
 mod unreadable;
 mod unstorable;
 

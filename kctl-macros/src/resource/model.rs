@@ -3,7 +3,7 @@
 use proc_macro2::TokenTree;
 use syn::{DeriveInput, Error, Field, Ident};
 
-use super::{marker::Markers, none::NonePolicy};
+use super::{marker::Markers, none_policy::NonePolicy};
 use crate::crate_path::CratePath;
 
 /// A struct or an enum with everything that the attribute adds to it.

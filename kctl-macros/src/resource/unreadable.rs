@@ -3,9 +3,9 @@
 //! An API server stores such a value, and then the program can't read the object at all: it disappears from the cache,
 //! and with a finalizer its deletion hangs. `#[kctl(nullable = true)]` on a `String` is an example.
 
-use syn::{Attribute, Field, Type};
+use syn::{Attribute, Field, GenericArgument, PathArguments, Type};
 
-use super::{json::Json, marker::Markers, meta_option::MetaOption, none::is_plain};
+use super::{json::Json, marker::Markers, meta_option::MetaOption, none_policy::is_plain};
 use crate::{
     codes,
     diagnostics::Errors,
@@ -45,13 +45,18 @@ pub(super) fn check(field: &Field, container: &[Attribute], markers: &Markers, e
     if has(&field.attrs, &FIELD_READERS) || has(container, &TYPE_READERS) {
         return;
     }
-    if markers.get("nullable") == Some(&Json::Bool(true)) && is_plain(&field.ty) {
-        let ty = type_text(&field.ty);
+    check_type(&field.ty, markers, errors);
+}
+
+/// Checks the markers of one type, and the markers in `items(…)` and `values(…)` on the types within it.
+fn check_type(ty: &Type, markers: &Markers, errors: &mut Errors) {
+    if markers.get("nullable") == Some(&Json::Bool(true)) && is_plain(ty) {
+        let ty = type_text(ty);
         let what = format!("`nullable` lets the CRD accept null, and `{ty}` can't read it");
         let help = format!("write `Option<{ty}>`, or remove `nullable`");
         errors.push(markers.get_ident("nullable"), codes::CONTRADICTING_MARKS, &what, &help);
     }
-    let value = generic_argument(&field.ty, "Option").unwrap_or(&field.ty);
+    let value = generic_argument(ty, "Option").unwrap_or(ty);
     if markers.has("int_or_string") && is_plain(value) {
         let ty = type_text(value);
         let what = format!("`int_or_string` lets the CRD accept numbers and strings, and `{ty}` can't read both");
@@ -66,6 +71,13 @@ pub(super) fn check(field: &Field, container: &[Attribute], markers: &Markers, e
         let what = format!("`type_` lets the CRD accept values of type {name}, and `{ty}` can't read them");
         let help = format!("remove `type_`, or write the Rust type of such a value in the place of `{ty}`");
         errors.push(markers.get_ident("type_"), codes::CONTRADICTING_MARKS, &what, &help);
+    }
+    for (marker, of) in [("items", "array"), ("values", "object")] {
+        if read_types(value).is_some_and(|types| types.contains(&of))
+            && let (Some(marker), Some(inner_type)) = (markers.find(marker), inner_type(value))
+        {
+            check_type(inner_type, &marker.inner, errors);
+        }
     }
 }
 
@@ -91,22 +103,25 @@ pub(super) fn read_types(ty: &Type) -> Option<&'static [&'static str]> {
     READ_TYPES.iter().find(|(types, _)| types.iter().any(|known| name == known)).map(|(_, read)| *read)
 }
 
+/// Returns the type of the items of a standard list, or of the values of a standard map.
+pub(super) fn inner_type(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else { return None };
+    let mut types = arguments.args.iter().filter_map(|argument| match argument {
+        GenericArgument::Type(inner) => Some(inner),
+        _ => None,
+    });
+    // The first type of a map is its key.
+    types.nth(usize::from(last_name(ty)? != "Vec"))
+}
+
 #[cfg(test)]
 mod tests {
-    use syn::DeriveInput;
-
     use super::*;
-    use crate::resource::markers;
+    use crate::resource::test_field;
 
-    /// Returns the messages about the first field of a struct.
     fn reported(source: &str) -> String {
-        let mut input: DeriveInput = syn::parse_str(source).unwrap();
-        let syn::Data::Struct(data) = &mut input.data else { panic!("a struct") };
-        let field = data.fields.iter_mut().next().unwrap();
-        let mut errors = Errors::default();
-        let markers = markers::take_markers(&mut field.attrs, &mut errors);
-        check(field, &input.attrs, &markers, &mut errors);
-        errors.into_result(()).err().map(|error| error.to_string()).unwrap_or_default()
+        test_field::reported(source, check)
     }
 
     #[test]
@@ -135,6 +150,15 @@ mod tests {
             ("#[kctl(type_ = \"string\")] a: Json", ""),
             ("#[kctl(type_ = \"string\")] #[serde(with = \"m\")] a: u64", ""),
             ("#[kctl(min_length = 1)] a: String", ""),
+            ("#[kctl(items(nullable = true))] a: Vec<String>", "write `Option<String>`, or remove `nullable`"),
+            ("#[kctl(items(items(nullable = true)))] a: Option<Vec<Vec<u8>>>", "accept null, and `u8` can't read it"),
+            ("#[kctl(values(int_or_string))] a: BTreeMap<String, i32>", "IntOrString` in the place of `i32`"),
+            ("#[kctl(values(schemaless))] a: HashMap<String, String>", "any value, and `String` can't read that"),
+            ("#[kctl(items(type_ = \"string\"))] a: Vec<i32>", "of type string, and `i32` can't read them"),
+            ("#[kctl(items(nullable = true))] a: Vec<Option<String>>", ""),
+            ("#[kctl(values(nullable = true))] a: BTreeMap<String, Maybe>", ""),
+            ("#[kctl(items(nullable = true))] #[serde(with = \"m\")] a: Vec<String>", ""),
+            ("#[kctl(items(nullable = true))] a: Names", ""),
         ] {
             let found = reported(&format!("struct A {{ {field} }}"));
             assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{field}: {found}");

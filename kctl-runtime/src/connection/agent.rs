@@ -78,6 +78,6 @@ mod tests {
         let named = format!("podset/0.1.0 {} {KCTL}", platform());
         assert_eq!(agent(&config), named);
         set_default_user_agent(&mut config);
-        assert_eq!(agent(&config), named, "a name that was given stays");
+        assert_eq!(agent(&config), named, "a name that the user set is kept");
     }
 }

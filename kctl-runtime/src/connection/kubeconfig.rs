@@ -24,12 +24,10 @@ use serde_json::Value;
 #[non_exhaustive]
 pub enum CredentialsError {
     /// The user has a token and a user name.
-    #[error("the user of the kubeconfig has a token and a username, of which one may be set: remove the other")]
+    #[error("the user of the kubeconfig has both a token and a username: remove one of them")]
     TokenAndUsername,
     /// The user has an `auth-provider` and an `exec` plugin.
-    #[error(
-        "the user of the kubeconfig has `auth-provider` and `exec`, of which one may be set: remove `auth-provider`"
-    )]
+    #[error("the user of the kubeconfig has both `auth-provider` and `exec`: remove `auth-provider`")]
     TwoPlugins,
     /// The user has a client certificate without its key.
     #[error(

@@ -54,7 +54,7 @@ pub const PRIORITY_INITIAL: i32 = -100;
 // | 6 to 31 | `relation_tag` | here | `changed` |
 const _: () = assert!(
     TAG_REQUEUED | TAG_RETRIED | TAG_INITIAL | TAG_RESYNC | TAG_TRIGGERED | TAG_CONFLICTED == !RELATION_TAGS,
-    "each bit below those of the relations has one tag"
+    "each bit below the bits of the relations has one tag"
 );
 
 /// The tag of keys that are queued because their object was in the initial list, or because this replica gained their

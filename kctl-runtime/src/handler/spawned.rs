@@ -332,7 +332,7 @@ mod tests {
         assert_eq!((world.spawned.lag(), world.spawned.waiting()), (Duration::from_secs(10), 2));
         assert!(
             timeout(Duration::from_secs(1), world.spawned.wait_until_delivered()).await.is_err(),
-            "nobody has taken it"
+            "no task has taken it"
         );
         let _task = world.run();
         world.spawned.wait_until_delivered().await;

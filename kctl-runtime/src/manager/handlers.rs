@@ -121,7 +121,7 @@ fn hand_over_handler(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Ar
     let handler: Handler = Arc::new(move |change, _origin| {
         if ring.labels().changes_drain(change) {
             // This ends a backoff, so that the key is handed over at once. It is not added as an event. The response to
-            // an own write may be the first state with the label, and a key that failed ignores the events of its own
+            // an own write may be the first state with the label, and a key that failed ignores the events of its
             // writes.
             let key = change.latest().key().clone();
             queue.add(Add::new(key).tags(handler::relation_tag(0)).cause(Cause::Changed));

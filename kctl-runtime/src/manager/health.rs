@@ -44,6 +44,7 @@ use super::{
 use crate::{
     key::ObjectKey,
     queue::WorkQueue,
+    shard::Gate,
     source::{Source, WatchConfig},
 };
 
@@ -159,9 +160,10 @@ impl Health {
         }
         let mut checks: Vec<Check> =
             checks.into_iter().map(|(name, what, stuck)| stuck_check(name, what, stuck)).collect();
-        for ((spec, queue), caches) in self.view.controllers().iter().zip(self.view.awaited_caches()) {
+        let controllers = self.view.controllers().iter().zip(self.view.awaited_caches()).zip(&self.view.gates);
+        for (((spec, queue), caches), gate) in controllers {
             let stats = queue.stats();
-            let idle = stats.depth > 0 && stats.processing == 0 && self.should_run_workers(caches);
+            let idle = stats.depth > 0 && stats.processing == 0 && self.should_run_workers(caches, gate);
             let name = format!("controller-{}", spec.name);
             let stuck = self.stuck_for(&name, idle.then(|| self.metrics.n_reconciles(&spec.name)));
             let mut check = stuck_check(name, "keys wait and no worker takes one", stuck);
@@ -189,11 +191,14 @@ impl Health {
         opened
     }
 
-    /// Returns `true` if the workers of a controller with these caches should be running.
+    /// Returns `true` if the workers of a controller with these caches and this gate should be running.
     ///
-    /// A standby has no workers, and a controller waits for its own caches.
-    fn should_run_workers(&self, caches: &[Arc<Source>]) -> bool {
-        self.view.leadership().is_none_or(Leadership::is_leading)
+    /// A standby has no workers, and a controller waits for its own caches. It also waits until a new leader has compared
+    /// them, which an API server can delay, and until its handlers have seen all objects, which may take a slow `map`
+    /// minutes. Keys are queued before that.
+    fn should_run_workers(&self, caches: &[Arc<Source>], gate: &Gate) -> bool {
+        gate.is_ready()
+            && self.view.leadership().is_none_or(Leadership::is_leading)
             && caches.iter().all(|source| source.store().is_synced())
     }
 
@@ -378,7 +383,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn closed_cache_is_no_suspect_when_reopened() {
+    async fn closed_cache_is_not_suspected_when_reopened() {
         let manager = manager();
         let health = Health::new(manager.view(), manager.metrics().clone());
         let name = "store-watch-pods";

@@ -82,7 +82,7 @@ pub enum ManagerError {
     LeaseLost(String),
     /// Reconciles were still running at the end of the graceful timeout and were cut off.
     ///
-    /// The Lease is not released then, since a write may be on its way; it expires instead.
+    /// The Lease is not released then, since a write may be in flight; it expires instead.
     #[error(
         "reconciles of {controllers} still ran {period:?} after the stop; `--graceful-shutdown-timeout` gives them longer"
     )]
@@ -125,7 +125,7 @@ impl Manager {
     /// Runs until `shutdown` is ready, then stops.
     ///
     /// From then on no new reconcile starts. Running ones get the graceful timeout to finish, and waiting events are
-    /// sent within 5 s. The Lease is released if no write can be on its way.
+    /// sent within 5 s. The Lease is released if no write can be in flight.
     ///
     /// It does not handle signals: pass a future that is ready at SIGTERM.
     ///
@@ -147,7 +147,7 @@ impl Manager {
             error = running.wait_for_failure() => return Err(error),
         }
         stopping.send_replace(true);
-        // A timeout beyond the range of the clock is no limit.
+        // A timeout beyond the range of the clock does not limit the wait.
         let limit = graceful.and_then(|period| Instant::now().checked_add(period));
         for (_, queue) in &queues {
             queue.shut_down();
@@ -287,7 +287,7 @@ impl Running {
         }
     }
 
-    /// Waits until no write can be on its way, and returns `true`.
+    /// Waits until no write can be in flight, and returns `true`.
     ///
     /// Returns `false` if that takes longer than the stop may. In-flight writes are writes of cancelled reconciles and
     /// writes without a response.

@@ -13,7 +13,7 @@ use crate::{
 impl Manager {
     /// Adds the client of another cluster, for relations that are declared with `on = name`.
     ///
-    /// Applies to controllers that are added later. Leader election uses the first
+    /// Call it before the controllers that name the cluster are added. Leader election uses the first
     /// client, and the events of a controller use the client of its primary.
     ///
     /// ```

@@ -36,8 +36,12 @@ impl Manager {
     ///
     /// A controller whose declaration names a kind that another controller reads shares the cache. Both then see the
     /// union of the parts and checks that they declare.
+    ///
+    /// # Panics
+    /// If the declaration names a cluster that was not added before, by [`cluster`](Self::cluster).
     pub fn add<C: Reconcile>(&mut self, controller: C) {
         let mut spec = C::spec();
+        self.check_clusters(&spec);
         if let Some(warning) = finalizer_warning(&spec) {
             tracing::warn!(controller = spec.name, "{warning}");
         }
@@ -61,6 +65,19 @@ impl Manager {
         let handlers = Handlers::new(&env, &queue);
         let history = self.history.clone();
         self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()), handlers, history });
+    }
+
+    /// Panics unless each cluster of a declaration has a client. The client of the default cluster would read and write
+    /// objects of another cluster.
+    fn check_clusters(&self, spec: &ControllerSpec) {
+        let relations = std::iter::once(&spec.primary).chain(&spec.relations).map(|relation| &relation.cluster);
+        for cluster in relations.chain(spec.rbac.iter().map(|extra| &extra.cluster)) {
+            assert!(
+                cluster.is_empty() || self.clusters.contains_key(cluster),
+                "{}: there is no cluster `{cluster}`; add it by `Manager::cluster` before the controller",
+                spec.location
+            );
+        }
     }
 
     /// Opens the caches of a controller, and prepares its writer, event recorder and gate.
@@ -158,5 +175,57 @@ impl Manager {
         let mut sources: Vec<_> = self.caches.iter().map(|cache| cache.source().clone()).collect();
         sources.sort_by(|a, b| a.config().cmp(b.config()));
         sources
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, future::pending};
+
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    use kube::client::Body;
+
+    use super::*;
+    use crate::{
+        reconcile::{Action, Context, Controller, Result},
+        spec::SpecBuilder,
+    };
+
+    struct CountsAtEdge;
+
+    impl Controller for CountsAtEdge {
+        type Primary = ConfigMap;
+        type Verbs = ();
+
+        fn spec() -> ControllerSpec {
+            SpecBuilder::<Self>::new("CountsAtEdge", "edge.rs", 7).reads::<Pod>("reads = Pod").on("edge").build()
+        }
+    }
+
+    impl Reconcile for CountsAtEdge {
+        async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+            Ok(Action::await_change())
+        }
+    }
+
+    fn manager() -> Manager {
+        let silent =
+            tower::service_fn(|_request: http::Request<Body>| pending::<Result<http::Response<Body>, Infallible>>());
+        Manager::new(Client::new(silent, "default"), "web", Arc::new(|_report| {}))
+    }
+
+    #[tokio::test]
+    async fn controller_uses_the_cluster_that_it_names() {
+        let manager = manager();
+        let edge = manager.client().clone();
+        let mut manager = manager.cluster("edge", edge);
+        manager.add(CountsAtEdge);
+        assert_eq!(manager.sources().len(), 2);
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "there is no cluster `edge`; add it by `Manager::cluster` before the controller")]
+    async fn controller_of_an_unknown_cluster_is_rejected() {
+        manager().add(CountsAtEdge);
     }
 }

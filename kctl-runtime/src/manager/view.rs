@@ -7,7 +7,7 @@ use super::{
     external::{Bound, ReadyCheck},
     lease::{Elector, Leadership},
     ring::RingView,
-    shards::{Coordinator, ShardView},
+    shards::ShardView,
     unused::Declared,
 };
 use crate::{
@@ -84,7 +84,10 @@ impl Manager {
             recorders: self.controllers.iter().map(|c| c.env.recorder.view()).collect(),
             spawned_handlers: self.controllers.iter().flat_map(|c| c.handlers.spawned_handlers().cloned()).collect(),
             leadership: self.elector.as_ref().map(Elector::leadership),
-            shards: self.coordinator.as_ref().map(Coordinator::view),
+            shards: self.coordinator.as_ref().map(|coordinator| {
+                let gates = self.controllers.iter().map(|c| (c.env.spec.name.clone(), c.env.gate.clone()));
+                coordinator.view().with_gates(gates.collect())
+            }),
             ring: self.ring.clone(),
             gates: self.controllers.iter().map(|c| c.env.gate.clone()).collect(),
             declared: self.controllers.iter().map(|c| declared_caches(&c.env)).collect(),

@@ -191,7 +191,11 @@ mod tests {
         }
         assert_eq!(n_dropped(&mut ring, 1), 0, "they were decoded in this period");
         assert!(ring.get(read).is_some());
-        assert_eq!(ring.remove_unread(start + PERIOD * 2 - Duration::from_millis(1)).len(), 0, "the period goes on");
+        assert_eq!(
+            ring.remove_unread(start + PERIOD * 2 - Duration::from_millis(1)).len(),
+            0,
+            "the period has not ended"
+        );
         assert_eq!(n_dropped(&mut ring, 2), 1);
         assert_eq!((ring.values.len(), ring.ids.len(), ring.n_bytes), (1, 1, 1));
         assert!(ring.get(unread).is_none() && ring.get(read).is_some());

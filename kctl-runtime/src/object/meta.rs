@@ -154,7 +154,7 @@ impl Meta {
     /// Returns the metadata as JSON members, without the surrounding braces.
     pub(super) fn members(&self) -> String {
         let json = serde_json::to_string(&Members::new(self)).unwrap_or_default();
-        debug_assert!(json.len() >= 2, "texts and numbers can be written as JSON");
+        debug_assert!(json.len() >= 2, "strings and numbers can be written as JSON");
         json.get(1..json.len().saturating_sub(1)).unwrap_or_default().into()
     }
 

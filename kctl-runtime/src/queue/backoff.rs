@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_base_there_is_no_wait() {
+    fn zero_base_means_no_wait() {
         check(Duration::ZERO, S, u32::MAX, Duration::ZERO);
     }
 }

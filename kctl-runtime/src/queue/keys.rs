@@ -183,8 +183,8 @@ mod tests {
         for id in ids.iter().filter(|id| **id != stays) {
             keys.remove(*id);
         }
-        assert_eq!(n_allocated(&keys), 2 * CHUNK_LEN, "that of the key which stays, and a spare one");
-        assert_eq!(keys.key(stays), Some(&5_000), "its id stays valid");
+        assert_eq!(n_allocated(&keys), 2 * CHUNK_LEN, "one for the key that is kept, and a spare one");
+        assert_eq!(keys.key(stays), Some(&5_000), "its id remains valid");
         keys.remove(stays);
         keys.remove(stays);
         assert_eq!((keys.chunks.capacity(), keys.free.capacity(), keys.table.capacity()), (0, 0, 0));

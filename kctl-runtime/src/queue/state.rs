@@ -140,7 +140,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
 
     /// Ends adds, and drops the keys that wait for a time. Ready keys are still taken.
     pub(super) fn shut_down(&mut self, phase: Phase) {
-        debug_assert!(phase != Phase::Open, "a queue that was shut down stays so");
+        debug_assert!(phase != Phase::Open, "a queue that was shut down never opens again");
         self.phase = phase;
         for id in mem::take(&mut self.delayed).into_values() {
             self.keys.value_mut(id).delayed = None;

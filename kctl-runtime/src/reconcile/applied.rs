@@ -184,7 +184,7 @@ impl AppliedObjects {
     fn states(&mut self, primary: &ObjectKey, tenure: u64) -> &mut HashMap<WatchConfig, AppliedStates> {
         let begin = || AppliedInTenure { tenure, kinds: HashMap::new() };
         let applied = self.by_primary.entry(primary.clone()).or_insert_with(begin);
-        debug_assert_eq!(applied.tenure, tenure, "states of two tenures would be taken for those of one");
+        debug_assert_eq!(applied.tenure, tenure, "states of two tenures would be taken for states of one");
         &mut applied.kinds
     }
 

@@ -63,7 +63,7 @@ pub(crate) struct Env {
 }
 
 impl Env {
-    /// Returns the client of a cluster. `App` has checked that it exists.
+    /// Returns the client of a cluster. `Manager::add` has checked that it exists.
     pub(crate) fn client(&self, cluster: &str) -> &Client {
         self.clusters.get(cluster).unwrap_or_else(|| self.primary.client())
     }

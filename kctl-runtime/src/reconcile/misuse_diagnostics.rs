@@ -92,7 +92,7 @@ nowhere! {
 nowhere! {
     /// A kind whose owned objects would be deleted by a selector, which may select objects of other owners.
     CollectionOfOwned<>:
-    "owned objects of `{Self}` are deleted one by one: a selector may select those of other owners",
+    "owned objects of `{Self}` are deleted one by one: a selector may select objects of other owners",
     "owned objects are deleted one by one",
     "help: write `cx.owned::<{Self}>().delete(&object)` in a loop over `.iter()`, or `.converge(Vec::<{Self}>::new())`"
 }

@@ -183,8 +183,8 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// ```
     ///
     /// # Errors
-    /// A conflict if another object has the name now. A terminal error if the primary does not control the object, or if
-    /// `patch` or its `metadata` is not a JSON object.
+    /// A conflict if another object has the name now. An error if the primary does not control the object, and a terminal
+    /// one if `patch` or its `metadata` is not a JSON object.
     pub fn patch(&self, object: &K, patch: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayPatch<C, K>,
@@ -253,7 +253,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// [`orphan`](DeleteRequest::orphan) select another propagation policy.
     ///
     /// # Errors
-    /// A conflict if another object has the name now, and a terminal error if the primary does not control the object.
+    /// A conflict if another object has the name now, and an error if the primary does not control the object.
     // rustc shows this line, with its comment, to callers that pass `DeleteParams`.
     #[rustfmt::skip]
     pub fn delete(&self, object: &K) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
@@ -275,7 +275,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// Sends a JSON merge patch of the status of an object that the primary owns, as [`Objects::patch_status`] does.
     ///
     /// # Errors
-    /// A terminal error if the primary does not control the object.
+    /// An error if the primary does not control the object.
     pub fn patch_status(&self, object: &K, status: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayPatchStatus<C, K>,
@@ -287,7 +287,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// Sets the replicas of an object that the primary owns, through its `scale` subresource.
     ///
     /// # Errors
-    /// 404 if the kind has no `scale` subresource, and a terminal error if the primary does not control the object.
+    /// 404 if the kind has no `scale` subresource, and an error if the primary does not control the object.
     pub fn scale(&self, object: &K, replicas: i32) -> ApiRequest<()>
     where
         A: MayScale<C, K>,
@@ -383,7 +383,7 @@ impl<K: Object> CreateRequest<K> {
     /// Returns the existing object of this name instead of an error, if the primary owns it.
     ///
     /// # Errors
-    /// A terminal error if the existing object has another controller, or none.
+    /// An error if the existing object has another controller, or none.
     pub fn or_get(self) -> ApiRequest<Arc<K>> {
         let Self { env, primary, source, key, sent } = self;
         ApiRequest::new(async move {

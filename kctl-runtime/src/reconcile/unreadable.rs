@@ -38,7 +38,7 @@ fn advice(unreadable: &Unreadable, kind: &Kind, finalizer: &str) -> String {
     let group = if kind.group.is_empty() { String::new() } else { format!(".{}", kind.group) };
     let namespace = meta.namespace().map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
     format!(
-        "the finalizer {finalizer} stays, because the object can't be read as {} and so can't be cleaned up: {}; correct the \
+        "the finalizer {finalizer} is kept, because the object can't be read as {} and so can't be cleaned up: {}; correct the \
          object, or implement `Finalize::finalize_unreadable`; after a cleanup by hand: kubectl patch {}{group} {}{namespace} \
          --type=merge -p '{{\"metadata\":{{\"finalizers\":{}}}}}'",
         kind.kind,

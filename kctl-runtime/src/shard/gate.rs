@@ -90,6 +90,11 @@ impl Gate {
         self.is_ready.send_replace(true);
     }
 
+    /// Returns `true` if the handlers of the controller have seen the initial objects. No worker runs before.
+    pub(crate) fn is_ready(&self) -> bool {
+        *self.is_ready.borrow()
+    }
+
     /// Returns once the handlers of the controller have seen the initial objects.
     pub(crate) async fn ready(&self) {
         let mut is_ready = self.is_ready.subscribe();

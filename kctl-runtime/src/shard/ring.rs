@@ -234,20 +234,27 @@ impl RingLabels {
         } })
     }
 
-    /// Removes the labels of the ring from an object that this program creates or applies.
+    /// Returns `true` for the labels of this ring and of others: they differ after the slash.
+    fn is_ring_label(&self, label: &str) -> bool {
+        let prefix = label.split_once('/').map(|(prefix, _ring)| prefix);
+        [&self.shard_label, &self.drain_label].into_iter().any(|own| {
+            let own_prefix = own.split_once('/').map(|(prefix, _ring)| prefix);
+            label == own || (prefix.is_some() && prefix == own_prefix)
+        })
+    }
+
+    /// Removes the labels of all rings from an object that this program creates or applies.
     ///
     /// Code that copies the labels of the primary would otherwise own them by server-side apply, and set them back after
-    /// the sharder has moved the object.
+    /// a sharder has moved the object. The primary may belong to the ring of another program as well.
     pub(crate) fn strip(&self, metadata: &mut Value) {
         let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) else { return };
-        labels.remove(&self.shard_label);
-        labels.remove(&self.drain_label);
+        labels.retain(|label, _value| !self.is_ring_label(label));
     }
 
     /// Does the same with the labels of a typed object.
     pub(crate) fn strip_map(&self, labels: &mut BTreeMap<String, String>) {
-        labels.remove(&self.shard_label);
-        labels.remove(&self.drain_label);
+        labels.retain(|label, _value| !self.is_ring_label(label));
     }
 }
 
@@ -289,7 +296,7 @@ impl Ring {
             if state.running.contains_key(&primary) {
                 return NextStep::Wait;
             }
-            // Before the hand-over looks for writes on their way, so that none begins after that.
+            // Before the hand-over looks for writes in flight, so that none begins after that.
             state.tenures.end(kind, object.key());
             if let Some(version) = version {
                 state.note_hand_over(&primary, version);
@@ -329,7 +336,7 @@ impl Ring {
         }
     }
 
-    /// Returns the time until which a write of this key may be on its way, `None` if all were answered or are over.
+    /// Returns the time until which a write of this key may be in flight, `None` if all were answered or are over.
     pub(crate) fn unresolved_until(&self, key: &ObjectKey) -> Option<Instant> {
         self.counter(self.slot(key)).unresolved_until()
     }
@@ -503,6 +510,24 @@ mod tests {
     }
 
     #[test]
+    fn labels_of_all_rings_are_removed() {
+        let labels = RingLabels {
+            shard_label: "shard.example.com/a".into(),
+            drain_label: "drain.example.com/a".into(),
+            shard: "a".into(),
+        };
+        let names = ["shard.example.com/a", "drain.example.com/a", "shard.example.com/b", "drain.example.com/b"];
+        let others = ["app", "example.com/a", "shard.example.com", "drain.example.com.au/a"];
+        let mut typed: BTreeMap<String, String> =
+            names.iter().chain(&others).map(|name| ((*name).to_owned(), "x".to_owned())).collect();
+        let mut metadata = json!({ "labels": typed });
+        labels.strip(&mut metadata);
+        labels.strip_map(&mut typed);
+        assert!(typed.len() == others.len() && others.iter().all(|name| typed.contains_key(*name)), "{typed:?}");
+        assert_eq!(metadata, json!({ "labels": typed }));
+    }
+
+    #[test]
     fn drained_or_foreign_object_is_not_kept() {
         let (_election, _permit, ring) = shard(60);
         for (labels, is_kept) in [
@@ -570,7 +595,7 @@ mod tests {
         assert_eq!(counts.last(), Some(&n_cached), "twice as many");
     }
 
-    /// A task that a reconcile has spawned works in the tenure, while a second controller shows a state of before it.
+    /// A task that a reconcile has spawned works in the tenure, while the cache of a second controller is older than the tenure.
     #[tokio::test(start_paused = true)]
     async fn outdated_cache_ends_no_later_tenure() {
         let (_election, _permit, ring) = shard(60);

@@ -245,7 +245,7 @@ mod tests {
         let slots_before = ranges.clone();
         join_smallest_gaps(&mut ranges);
         let is_selected = |(start, end): &(u128, u128)| ranges.iter().any(|(from, to)| from <= start && end <= to);
-        assert!(slots_before.iter().all(is_selected), "each slot stays selected");
+        assert!(slots_before.iter().all(is_selected), "each slot remains selected");
     }
 
     #[test]

@@ -17,7 +17,10 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{METADATA_LIST, Source, condition::Activity, filter::CacheBug, jitter::Jitter, pages::each_item};
+use super::{
+    METADATA_LIST, Source, condition::Activity, filter::CacheBug, jitter::Jitter, pages::each_item,
+    reflector::wants_pages,
+};
 use crate::{
     key::ObjectKey,
     object::{Meta, Uid, Version},
@@ -177,10 +180,17 @@ impl Source {
 
     /// Returns `true` if the store has the newest state.
     ///
+    /// The metadata is listed whole. If a server rejects such a list, or a proxy cuts it, the objects are listed in pages.
+    ///
     /// # Errors
     /// The metadata list fails, or the list of objects after it.
     async fn catch_up(&self, scope: &NamespaceScope, opaque: OpaqueVersion) -> Result<bool, ApiError> {
-        let present = self.list_versions(scope).await?;
+        let present = match self.list_versions(scope).await {
+            Err(error) if wants_pages(&error) || matches!(error, ApiError::Unreadable { .. }) => {
+                return self.relist(scope).await.map(|()| true);
+            }
+            present => present?,
+        };
         if self.store().has_all(scope, &present) {
             return Ok(true);
         }
@@ -361,6 +371,25 @@ mod tests {
     async fn event_on_its_way_saves_second_list() {
         for (millis, n_lists) in [(0, 1), (100, 1), (300, 2)] {
             assert_eq!(n_lists_if_event_comes_after(Duration::from_millis(millis)).await, n_lists, "{millis} ms");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn cache_is_compared_although_whole_lists_fail() {
+        let list = r#"{"metadata":{"resourceVersion":"10"},"items":[]}"#;
+        for (code, whole) in [(413_u16, ""), (200, &list[..list.len() / 2])] {
+            let server = service_fn(move |request: http::Request<Body>| {
+                let is_page = request.uri().query().is_some_and(|query| query.contains("limit="));
+                let (code, list) = if is_page { (200, list) } else { (code, whole) };
+                let response = http::Response::builder().status(code).body(Body::from(list.as_bytes().to_vec()));
+                async move { Ok::<_, Infallible>(response.unwrap()) }
+            });
+            let source = Source::new(Client::new(server, "default"), WatchConfig::of::<Pod>(), Arc::default());
+            tokio::spawn(source.store().clone().write());
+            source.store().push_and_wait(Delta::Replace(None, Vec::new(), "8".into())).await;
+            let compared = tokio::time::timeout(Duration::from_secs(60), source.compare()).await;
+            assert!(compared.is_ok(), "{code}: {:?}", source.health().failure);
+            assert!(source.refresh(&None).await.is_ok(), "{code}");
         }
     }
 

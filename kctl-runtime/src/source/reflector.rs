@@ -94,6 +94,8 @@ pub struct Reflector {
     behind: u32,
     /// Number of watches in a row that expired before their first event.
     expired: u32,
+    /// Number of paged lists in a row whose `continue` token expired before their last page.
+    expired_pages: u32,
     /// Number of watches in a row that ended at once, without an event.
     short: u32,
     /// Is `true` if the present list is of the newest state.
@@ -124,6 +126,7 @@ impl Reflector {
             absent: 0,
             behind: 0,
             expired: 0,
+            expired_pages: 0,
             short: 0,
             newest: true,
         }
@@ -309,6 +312,7 @@ impl Reflector {
         let (scope, objects) = (self.scope.clone(), std::mem::take(&mut self.objects));
         self.absent = 0;
         self.broken = 0;
+        self.expired_pages = 0;
         if !self.newest || !self.is_behind(&version) {
             self.behind = 0;
             self.watch_from(version.clone());
@@ -371,8 +375,11 @@ impl Reflector {
 
     /// Starts again with the whole state. A version is a lower bound for a list. A stream is always of the newest
     /// state, and so is the first list of a kind that was not served. The cache waits for a list that is not older.
+    ///
+    /// Some servers return lists without a version, such as that of `metrics.k8s.io`. API servers reject an empty string
+    /// as the lower bound.
     fn relist(&mut self, version: Option<String>) {
-        let version = version.filter(|_| self.absent == 0);
+        let version = version.filter(|version| self.absent == 0 && !version.is_empty());
         self.objects.clear();
         self.newest = version.is_none();
         self.request = match (self.streams, self.pages) {

@@ -234,7 +234,7 @@ impl Watcher {
             _ => None,
         };
         for change in self.cache.apply(delta) {
-            self.hear(&change).map_err(|error| TestCaseError::fail(format!("{error}, by {text:.200}")))?;
+            self.check_change(&change).map_err(|error| TestCaseError::fail(format!("{error}, by {text:.200}")))?;
         }
         if let Some(scope) = cleared {
             // The kind may be served again with the objects that it had.
@@ -254,7 +254,7 @@ impl Watcher {
     }
 
     /// Checks one change: objects are added once, updated from the state that was known, and never go back.
-    fn hear(&mut self, change: &Change<Stored>) -> Result<(), TestCaseError> {
+    fn check_change(&mut self, change: &Change<Stored>) -> Result<(), TestCaseError> {
         let latest = change.latest();
         let (key, revision) = (latest.key().clone(), latest.meta().revision().unwrap());
         let known = self.delivered.get(&key);
@@ -438,7 +438,7 @@ impl Run {
         let cached = state(self.watcher.cache.all().cloned().collect());
         let in_all_scopes = self.followers.iter().flat_map(|of| self.server.at(self.server.revision, &of.scope));
         prop_assert_eq!(cached, state(in_all_scopes.collect()), "not what the server has");
-        prop_assert_eq!(self.watcher.cache.n_tombstones(), 0, "what was deleted is remembered for ever");
+        prop_assert_eq!(self.watcher.cache.n_tombstones(), 0, "tombstones are never removed");
         Ok(())
     }
 }

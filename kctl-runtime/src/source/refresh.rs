@@ -9,8 +9,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kctl_apimachinery::url;
-
 use super::{METADATA_LIST, Source, reflector::Input};
 use crate::{
     key::ObjectKey,
@@ -37,7 +35,7 @@ impl Source {
             state => state?,
         };
         if version.parse::<u64>().is_ok() {
-            self.store().push_and_wait(Delta::ListBesideWatch(scope.clone(), objects, version)).await;
+            self.store().push_and_wait(Delta::ListDuringWatch(scope.clone(), objects, version)).await;
             return Ok(());
         }
         // Versions that are not numbers have no order, so the list replaces the whole scope, like a list of the reflector.
@@ -65,8 +63,7 @@ impl Source {
         let key = ObjectKey::new(namespace, name);
         let unreadable_before = self.unreadable(&key);
         let operation = self.config().operation("list");
-        let selector = url::escape(&format!("metadata.name={name}"));
-        let path = format!("{}?fieldSelector={selector}", self.config().kind.path(namespace));
+        let path = transport::list_by_name(&self.config().kind.path(namespace), name);
         let response = match transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await {
             Err(error) if self.is_optional_kind_missing(&error) => return Ok(()),
             response => response?,

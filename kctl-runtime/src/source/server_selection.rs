@@ -93,7 +93,7 @@ impl Source {
         tracing::warn!(
             kind = self.config().kind.plural,
             error = %rejection,
-            "the API server rejects shardSelector; this replica receives all objects and skips those of other replicas"
+            "the API server rejects shardSelector; this replica receives all objects and skips the objects of other replicas"
         );
     }
 
@@ -158,7 +158,7 @@ impl Source {
             tracing::info!(
                 kind,
                 "the API server ignores shardSelector (feature gate ShardedListAndWatch); this replica receives all \
-                 objects and skips those of other replicas"
+                 objects and skips the objects of other replicas"
             );
         }
     }

@@ -6,7 +6,7 @@ mod delta;
 mod events;
 mod index;
 mod list;
-mod list_beside_watch;
+mod list_during_watch;
 mod objects;
 mod own_write;
 mod scopes;
@@ -34,7 +34,7 @@ use crate::{
 };
 
 pub use self::delta::{Delta, NamespaceScope};
-pub(crate) use self::list_beside_watch::ListedVersions;
+pub(crate) use self::list_during_watch::ListedVersions;
 
 /// The state behind a store.
 pub(crate) struct Cache {
@@ -201,7 +201,7 @@ impl Cache {
             Delta::Written(object) if self.scope_of(object.key()).is_none() => Vec::new(),
             Delta::Written(object) => self.apply_own_write(object),
             Delta::Gone(key, uid) => self.apply_own_delete(&key, uid),
-            Delta::ListBesideWatch(scope, objects, version) => self.apply_list_beside_watch(scope, objects, &version),
+            Delta::ListDuringWatch(scope, objects, version) => self.apply_list_during_watch(scope, objects, &version),
             Delta::Incomplete(scope) => self.mark_incomplete(scope),
             Delta::Clear(scope) => self.clear(&scope),
             Delta::Absent(scope) => self.mark_not_served(scope),

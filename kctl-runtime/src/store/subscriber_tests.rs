@@ -135,7 +135,7 @@ async fn subscribers_under_load_miss_nothing() {
         assert_eq!((&known.versions, &known.complaints[..]), (&expected, &[][..]));
     }
     for known in gone {
-        assert_eq!(known.lock().complaints, [""; 0], "what it was told until it went fits together");
+        assert_eq!(known.lock().complaints, [""; 0], "the changes that it received until it left fit together");
         assert_eq!(Arc::strong_count(&known), 1, "nothing keeps the handler of who has gone");
     }
     writer.abort();

@@ -24,8 +24,8 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// | [`Rejected`](Self::Rejected), a conflict | yes | once the cache has a newer state |
 /// | [`Rejected`](Self::Rejected) otherwise | yes | after the backoff |
 /// | [`NoResponse`](Self::NoResponse), [`Unreadable`](Self::Unreadable) | yes | after the backoff, on a cache that was listed again |
-/// | [`NotLeading`](Self::NotLeading), [`NotWatched`](Self::NotWatched) | no | after the backoff |
-/// | [`Unsendable`](Self::Unsendable), [`NotControlled`](Self::NotControlled), [`SecondController`](Self::SecondController), [`OtherNamespace`](Self::OtherNamespace), [`Undeclared`](Self::Undeclared) | no | after a change of the object: terminal |
+/// | [`NotLeading`](Self::NotLeading), [`NotWatched`](Self::NotWatched), [`NotControlled`](Self::NotControlled) | no | after the backoff |
+/// | [`Unsendable`](Self::Unsendable), [`SecondController`](Self::SecondController), [`OtherNamespace`](Self::OtherNamespace), [`Undeclared`](Self::Undeclared) | no | after a change of the object: terminal |
 ///
 /// Match on a method rather than on a variant if you handle one case yourself:
 ///
@@ -49,7 +49,7 @@ pub enum ApiError {
         operation: Operation,
         /// HTTP status code.
         code: u16,
-        /// `reason` of the Status object, for example `Conflict`; empty if the response was no Status.
+        /// `reason` of the Status object, for example `Conflict`; empty if the response was not a Status.
         reason: String,
         /// `message` of the Status object, or the first 500 characters of another answer with the code. Never empty for a
         /// response: without a body it is `302 Found without a message`.
@@ -86,11 +86,14 @@ pub enum ApiError {
         /// The mistake, and what to write instead.
         cause: String,
     },
-    /// The primary does not control the object that it was about to change. Terminal.
+    /// The primary does not control the object that it was about to change.
     ///
     /// `Owned` writes only objects whose controller reference names the primary, so that two controllers
-    /// never fight over one. The object was created by another program or has another controller.
-    #[error("{operation}: {object} is not controlled by {owner}")]
+    /// never fight over one. The object was created by another program or has another controller. It is tried again,
+    /// because the end of such an object enqueues its controller and not this primary.
+    #[error(
+        "{operation}: {object} is not controlled by {owner}; use another name, or adopt it by `cx.adopt` once it has no controller"
+    )]
     #[non_exhaustive]
     NotControlled {
         /// Verb, kind and key of the request.
@@ -214,7 +217,7 @@ impl ApiError {
     /// ```
     pub fn rejected(operation: impl Into<Operation>, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let status = Status::read(code, body);
-        // A gateway's 503 may have a JSON body with the code 404 of its own. That is not a kind that is not served.
+        // A gateway's 503 may have a JSON body with the gateway's own code 404. That does not mean that the kind is not served.
         let code = if status.kind == "Status" && status.code != 0 { status.code } else { code };
         Self::with_status(operation.into(), code, retry_after, status)
     }
@@ -389,7 +392,6 @@ impl ApiError {
         matches!(
             self,
             Self::Unsendable { .. }
-                | Self::NotControlled { .. }
                 | Self::SecondController { .. }
                 | Self::OtherNamespace { .. }
                 | Self::Undeclared { .. }

@@ -8,6 +8,7 @@ use std::{future::poll_fn, io, task::Poll, time::Duration};
 
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use kctl_apimachinery::url;
 use kube::{Client, client::Body};
 use tokio::time::Instant;
 use tokio_rustls::rustls::{self, CertificateError};
@@ -114,6 +115,21 @@ pub(crate) fn in_time<T>(until: Instant, future: impl Future<Output = T>) -> imp
     let unless_late =
         poll_fn(move |cx| if Instant::now() >= until { Poll::Ready(None) } else { future.as_mut().poll(cx).map(Some) });
     async move { tokio::time::timeout_at(until, unless_late).await.unwrap_or_default() }
+}
+
+/// Returns the path of a list of the one object with this name in a collection.
+///
+/// Names of RBAC objects may contain a comma or an equals sign, which need a backslash in a field selector (apimachinery,
+/// `pkg/fields/selector.go`, `EscapeValue`).
+pub(crate) fn list_by_name(collection: &str, name: &str) -> String {
+    let mut selector = "metadata.name=".to_owned();
+    for character in name.chars() {
+        if matches!(character, '\\' | ',' | '=') {
+            selector.push('\\');
+        }
+        selector.push(character);
+    }
+    format!("{collection}?fieldSelector={}", url::escape(&selector))
 }
 
 /// Gets a list of one or a few objects as a stream, in the first of these media types that the server supports. The
@@ -300,6 +316,15 @@ mod tests {
             async move { Ok::<_, Infallible>(response.body(Body::empty()).unwrap()) }
         });
         (Client::new(service, "default"), n_requests)
+    }
+
+    #[test]
+    fn names_are_escaped_in_field_selectors() {
+        for (name, expected) in
+            [("web-0", "web-0"), ("system:node", "system%3Anode"), (r"a,b=c\d", "a%5C%2Cb%5C%3Dc%5C%5Cd")]
+        {
+            assert_eq!(list_by_name("/roles", name), format!("/roles?fieldSelector=metadata.name%3D{expected}"));
+        }
     }
 
     #[test]

@@ -144,6 +144,6 @@ mod tests {
         assert!(!patch.is_on("", &core, &key), "another cluster");
         assert!(!patch.is_on("edge", &kind("serving.knative.dev"), &key), "another group");
         assert!(!patch.is_on("edge", &core, &ObjectKey::new(Some("shop"), "w")), "another object");
-        assert!(!Operation::from("patch Service shop/web").is_on("edge", &core, &key), "only a text");
+        assert!(!Operation::from("patch Service shop/web").is_on("edge", &core, &key), "only a description");
     }
 }

@@ -333,13 +333,16 @@ struct ScopeChange {
 
 impl ScopeChange {
     /// Marks the namespace as incomplete in all stores. Returns once those that run have applied it.
+    ///
+    /// A store that does not run yet applies nothing, so its queue may be full. Its source marks the namespaces that were
+    /// added since as well, before it lists the first one.
     async fn mark_incomplete(&self) {
         for (source, runs) in &self.sources {
             let delta = Delta::Incomplete(self.scope.clone());
             if *runs {
                 source.store().push_and_wait(delta).await;
             } else {
-                source.store().push(delta).await;
+                let _full = source.store().try_push(delta);
             }
         }
     }
@@ -383,15 +386,17 @@ impl Drop for InformerHandle {
 
 #[cfg(test)]
 mod tests {
-    use std::{convert::Infallible, future::pending};
+    use std::{convert::Infallible, future::pending, time::Duration};
 
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::client::Body;
+    use tokio::time::timeout;
 
     use super::*;
     use crate::{
         shard::{ShardBy, Slots, Tenures},
         source::{BelongsTo, Filter},
+        store::DELTAS_MAX,
         writer::WritePermit,
     };
 
@@ -411,6 +416,19 @@ mod tests {
         assert_eq!(informers.namespaces(), ["a", "b"]);
         assert!(informers.remove_namespace("a").now_or_never().is_none(), "the store has not answered");
         assert_eq!(informers.namespaces(), ["b"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn namespaces_beyond_the_queue_are_added_before_start() {
+        let (client, informers) = (silent_client(), Informers::new());
+        let config = WatchConfig::of::<ConfigMap>().in_namespaces(["a"]);
+        let limited = informers.acquire_for_relation(config, &FieldMask::whole(), &client);
+        for n in 0..=DELTAS_MAX {
+            let namespace = format!("b-{n}");
+            let added = timeout(Duration::from_secs(1), informers.add_namespace(&namespace)).await;
+            added.expect("it does not wait for room").unwrap();
+        }
+        assert_eq!(limited.source().namespaces().len(), DELTAS_MAX + 2);
     }
 
     #[tokio::test]

@@ -82,7 +82,7 @@ pub enum WatchError {
     #[error("no controller is limited to namespaces: all of them are watched")]
     NotLimited,
     /// [`INFORMERS_MAX`] informers are open.
-    #[error("{INFORMERS_MAX} informers are open, which is the most; drop watches that are not needed")]
+    #[error("{INFORMERS_MAX} informers are open, which is the maximum; drop watches that are not needed")]
     TooMany,
     /// The manager has ended, and all watches with it.
     #[error("the manager has ended")]

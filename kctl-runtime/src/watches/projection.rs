@@ -163,6 +163,6 @@ mod tests {
         assert_eq!(DynamicObject::project(&stored).unwrap().types.as_ref().unwrap().kind, "Pod");
         let pods = Kind::of::<Pod>();
         assert!(Pod::is_of(&pods) && PartialObjectMeta::<Pod>::is_of(&pods) && DynamicObject::is_of(&pods));
-        assert!(!Node::is_of(&pods), "a type stands for its own kind alone");
+        assert!(!Node::is_of(&pods), "a type belongs to its own kind only");
     }
 }

@@ -1,5 +1,5 @@
-//! Hands over a key in a controller ring: its labels are removed once no reconcile of it runs and no write is on its
-//! way.
+//! Hands over a key in a controller ring: its labels are removed once no reconcile of it runs and no write is in
+//! flight.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl<C: Reconcile> Pool<C> {
         self.queue.add(Add::new(key.clone()).cause(Cause::Requeue(wait)));
     }
 
-    /// Removes the labels of an object that the sharder wants back, once no write of its key can be on its way.
+    /// Removes the labels of an object that the sharder wants back, once no write of its key can be in flight.
     async fn hand_over(&self, ring: &Ring, key: &ObjectKey, stored: &Stored) {
         if let Some(deadline) = ring.unresolved_until(key) {
             let wait = deadline.saturating_duration_since(Instant::now()).min(WRITE_RETRY_DELAY);

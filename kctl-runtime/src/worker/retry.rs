@@ -1,9 +1,9 @@
 //! Decides from the outcome of a reconcile when its key is reconciled again: one pure function.
 //!
-//! It decides only what follows a run. `Backoff::wait` in `queue/backoff.rs` calculates the length of a backoff. For a
-//! change that arrives during one, `handler/backoff_effect.rs` and `QueueState::add_known` in `queue/state/add.rs` decide
-//! if it ends. For a change during the run, `QueueState::delay` in the same file decides, after `ignore_own_writes` has
-//! removed the run's own events.
+//! It decides only what follows a run. `Backoff::wait` in `queue/backoff.rs` calculates the length of a backoff, and a
+//! conflict waits at least `OUTDATED_WAIT` (`worker/mod.rs`). For a change that arrives during a backoff,
+//! `handler/backoff_effect.rs` and `QueueState::add_known` in `queue/state/add.rs` decide if it ends. For a change during
+//! the run, `QueueState::delay` in the same file decides, after `ignore_own_writes` has removed the run's own events.
 
 use std::time::Duration;
 

@@ -144,7 +144,7 @@ impl Writes {
         self.n_begun += 1;
         let write = (over, self.n_begun);
         let is_new = self.unresolved.insert(write);
-        debug_assert!(is_new, "each write has an entry of its own, which its response removes");
+        debug_assert!(is_new, "each write has a separate entry, which its response removes");
         debug_assert!(over >= now, "a write ends after it begins");
         Some(write)
     }
@@ -153,9 +153,9 @@ impl Writes {
 /// The permission for one write, which [`WritePermit::acquire`] returns.
 ///
 /// Call [`resolve`](Self::resolve) when the server has answered. A value that is dropped counts as a
-/// write that may still be on its way, until its time is over.
+/// write that may still be in flight, until its time is over.
 #[derive(Debug)]
-#[must_use = "a write that is not answered keeps the lease from being handed back"]
+#[must_use = "a write that is not answered keeps the Lease from being released"]
 pub struct WriteGuard {
     /// The deadline of the request, whose time began when the permit was granted.
     deadline: Deadline,
@@ -178,7 +178,7 @@ impl WriteGuard {
 
     /// Records that the API server has answered, with success or a rejection.
     ///
-    /// Call it for a rejection too: the server has decided, and nothing of the write is on its way any more.
+    /// Call it for a rejection too: the server has decided, and the write is no longer in flight.
     pub fn resolve(self) {
         for (writes, write) in self.writes {
             writes.lock().unresolved.remove(&write);
@@ -411,7 +411,7 @@ impl WritePermit {
         }
     }
 
-    /// Returns the time until which a write may be on its way, `None` if all were answered or are over.
+    /// Returns the time until which a write may be in flight, `None` if all were answered or are over.
     ///
     /// Releasing a Lease before that would let the next leader begin while a write of this one may still arrive.
     pub(crate) fn unresolved_until(&self) -> Option<Instant> {

@@ -53,8 +53,7 @@ impl Writer {
             items: Vec<Value>,
         }
         let operation = target.operation("list");
-        let selector = url::escape(&format!("metadata.name={}", target.name));
-        let path = format!("{}?fieldSelector={selector}", target.kind().path(target.namespace));
+        let path = transport::list_by_name(&target.kind().path(target.namespace), target.name);
         let response = transport::get(target.source.client(), &operation, &path).await?;
         let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
         let found: Found = serde_json::from_str(&response).map_err(|error| unreadable(error.to_string()))?;

@@ -47,7 +47,7 @@ async fn namespace_removed_during_wait_gets_no_write() {
     let (written, ()) = tokio::join!(writer.patch_stored(&target, "", MERGE_PATCH, &patch), remove);
     assert!(matches!(written, Err(ApiError::NotWatched { .. })), "{written:?}");
     assert_eq!(n_requests.load(Ordering::Relaxed), 0);
-    assert!(permit.unresolved_until().is_none(), "nothing is on its way");
+    assert!(permit.unresolved_until().is_none(), "no write is in flight");
 }
 
 /// Returns a source of a server with this response to each request. Its cache has the object `x`.

@@ -38,13 +38,14 @@ mod user;
 mod webhook;
 
 pub use self::{
-    configuration::{ClientConfig, Configurations},
+    configuration::Configurations,
     denial::{Denial, Invalid},
     options::{Action, FailurePolicy, MatchPolicy, Operation, Options, Reinvocation, SideEffects},
     request::{AUDIT_LEN_MAX, Admission, WARNINGS_LEN_MAX},
     user::User,
     webhook::{Decision, RegistrationError, Webhook},
 };
+pub use crate::server::ClientConfig;
 pub(crate) use respond::{BODY_LEN_MAX, failed_response, respond};
 pub(crate) use webhook::check;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kctl_apimachinery::validation::is_qualified_name;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -87,21 +88,31 @@ impl<K> Admission<K> {
 
     /// Adds a warning to the response, also to a rejection: kubectl prints it as `Warning: …`.
     ///
-    /// Keep it below 120 characters. At most [`WARNINGS_LEN_MAX`] are sent.
+    /// Keep it below 120 characters. Its lines are joined by spaces, because API servers drop a warning with a control
+    /// character (`NewWarningHeader` in `k8s.io/apimachinery/pkg/util/net/http.go`). At most [`WARNINGS_LEN_MAX`] are
+    /// sent.
     pub fn warn(&self, text: impl Into<String>) {
+        let text = join_lines(&text.into());
         let mut notes = self.notes.lock();
         if notes.warnings.len() < WARNINGS_LEN_MAX {
-            notes.warnings.push(text.into());
+            notes.warnings.push(text);
         }
     }
 
     /// Adds an annotation to the audit log of the API server, under `<name of the webhook>/<key>` (`callAttrMutatingHook` in
     /// `k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go`).
     ///
+    /// The key is a name without a prefix: up to 63 letters, digits, `-`, `_` and `.`. Any other one is logged here and
+    /// not sent, because API servers drop it (`checkKeyFormat` in `k8s.io/apiserver/pkg/admission/attributes.go`).
+    ///
     /// At most [`AUDIT_LEN_MAX`] keys are sent. A key that is set again is replaced.
     pub fn audit(&self, key: impl Into<String>, value: impl Into<String>) {
-        let mut notes = self.notes.lock();
         let key = key.into();
+        if key.contains('/') || !is_qualified_name(&key) {
+            tracing::warn!(%key, "an audit annotation is not sent: its key must be a name such as `deleted-by`");
+            return;
+        }
+        let mut notes = self.notes.lock();
         if notes.audit.len() < AUDIT_LEN_MAX || notes.audit.contains_key(&key) {
             notes.audit.insert(key, value.into());
         }
@@ -109,5 +120,43 @@ impl<K> Admission<K> {
 
     pub(super) fn take_notes(&self) -> Notes {
         std::mem::take(&mut self.notes.lock())
+    }
+}
+
+/// Returns the text in one line: a space in place of line breaks and other control characters.
+fn join_lines(text: &str) -> String {
+    let lines: Vec<_> = text.split(char::is_control).map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::review::Request, *};
+
+    fn notes(add: impl FnOnce(&Admission<()>)) -> Notes {
+        let request = Admission::new(&Request::default(), Operation::Create, None);
+        add(&request);
+        request.take_notes()
+    }
+
+    /// API servers drop a warning with a control character.
+    #[test]
+    fn lines_of_a_warning_are_joined() {
+        let notes = notes(|request| {
+            request.warn("spec.port is deprecated");
+            request.warn("line 2: bad key\r\n\tport: 80\n");
+        });
+        assert_eq!(notes.warnings, ["spec.port is deprecated", "line 2: bad key port: 80"]);
+    }
+
+    /// API servers drop an annotation if `<name of the webhook>/<key>` is not a qualified name.
+    #[test]
+    fn audit_keys_that_are_not_names_are_not_sent() {
+        let notes = notes(|request| {
+            for key in ["deleted-by", "a.b_C", "example.com/by", "deleted by", "-by", "", &"k".repeat(64)] {
+                request.audit(key, "ann");
+            }
+        });
+        assert_eq!(notes.audit.into_keys().collect::<Vec<_>>(), ["a.b_C", "deleted-by"]);
     }
 }

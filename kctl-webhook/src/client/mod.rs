@@ -228,7 +228,7 @@ fn tls(ca_bundle: &str) -> Result<ClientConfig, String> {
     }
     let pem = STANDARD.decode(ca_bundle).map_err(|error| format!("caBundle: it is not base64: {error}"))?;
     let authorities: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let authorities = authorities.map_err(|error| format!("caBundle: it is no PEM: {error}"))?;
+    let authorities = authorities.map_err(|error| format!("caBundle: it is not PEM: {error}"))?;
     if authorities.is_empty() {
         return Err("unable to load root certificates: unable to parse bytes as PEM block".into());
     }

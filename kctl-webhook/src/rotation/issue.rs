@@ -2,13 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
 
 use super::RotationError;
-use crate::server::has_key;
+use crate::server::{has_key, serving_params};
 
 /// Certificates are valid since yesterday, because clocks differ and days begin at different times.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
@@ -37,12 +36,7 @@ pub(super) fn certificate(
 ) -> Result<(String, String), RotationError> {
     // A signed certificate contains only the name and the key of its authority, so the dates here have no effect.
     let issuer = Issuer::new(authority_params(id, now, until)?, KeyPair::from_pem(authority_key)?);
-    let mut params = CertificateParams::new(names)?;
-    params.distinguished_name.push(DnType::CommonName, "kctl-webhook");
-    params.is_ca = IsCa::ExplicitNoCa;
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    params.use_authority_key_identifier_extension = true;
+    let mut params = serving_params(names)?;
     validity(&mut params, now, until)?;
     let key = KeyPair::generate()?;
     let made = params.signed_by(&key, &issuer)?;

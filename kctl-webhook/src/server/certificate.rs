@@ -363,6 +363,20 @@ pub(crate) fn has_key(certificate: &CertificateDer<'_>, key: &KeyPair) -> bool {
     certificate.windows(public.len()).any(|part| part == public)
 }
 
+/// Returns the parameters of a server's certificate that an authority signs.
+///
+/// # Errors
+/// One of the names can't be in a certificate.
+pub(crate) fn serving_params(names: &[String]) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, "kctl-webhook");
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    Ok(params)
+}
+
 /// Name of the file with an authority and its key.
 const AUTHORITY_FILE: &str = "webhook-authority.pem";
 
@@ -398,7 +412,7 @@ impl SelfSignedAuthority {
             return Self::parse(&text).map_err(|error| {
                 let file = path.display();
                 let help =
-                    "put back a copy, or remove the file for a new authority, which configurations have to trust anew";
+                    "restore a copy, or remove the file for a new authority, which all configurations must then trust";
                 format!("{file}: this is not the authority that kctl has written: {error}; {help}").into()
             });
         }
@@ -419,14 +433,8 @@ impl SelfSignedAuthority {
     }
 
     fn sign(&self, names: &[String]) -> Result<Pair, Box<dyn std::error::Error + Send + Sync>> {
-        let mut params = CertificateParams::new(names)?;
-        params.distinguished_name.push(DnType::CommonName, "kctl-webhook");
-        params.is_ca = IsCa::ExplicitNoCa;
-        params.use_authority_key_identifier_extension = true;
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &Issuer::new(Self::params(), &self.key))?;
+        let certificate = serving_params(names)?.signed_by(&key, &Issuer::new(Self::params(), &self.key))?;
         Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 }
@@ -492,7 +500,7 @@ mod tests {
         let second = write(&folder);
         tokio::time::sleep(RELOAD_INTERVAL * 2).await;
         assert_eq!(served(&identity), second);
-        assert_eq!(identity.current.reads(), (1 + 4, 2), "the start, and four looks of which two found half a key");
+        assert_eq!(identity.current.reads(), (1 + 4, 2), "the start, and four reads, two of half a key");
         fs::write(folder.join("ca.crt"), "no PEM").unwrap();
         let error = Identity::new(&Certificate::in_folder(&folder), &[]).err().unwrap().to_string();
         assert!(error.ends_with("ca.crt: contains no PEM certificate"), "{error}");

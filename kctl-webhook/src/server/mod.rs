@@ -19,10 +19,12 @@
 
 mod body;
 mod certificate;
+mod client_config;
 mod connection;
 mod endpoint;
 mod memory;
 pub(crate) mod request;
+mod request_metrics;
 pub(crate) mod running;
 mod uid;
 
@@ -41,14 +43,18 @@ use tokio::net::TcpListener;
 
 use self::certificate::Identity;
 #[cfg(feature = "function")] // of the rotation
-pub(crate) use self::certificate::has_key;
-pub use self::certificate::{Certificate, CertificateError, Pair, Served};
+pub(crate) use self::certificate::{has_key, serving_params};
 #[doc(hidden)] // shared with the other crates of kctl
 pub use self::{
     body::uid_of,
     endpoint::{Endpoint, RequestLimits},
     request::RequestState,
+    request_metrics::{InFlight, MetricNames, RequestMeasurement, RequestMetrics},
     running::{Description, RunningFunction, RunningFunctions},
+};
+pub use self::{
+    certificate::{Certificate, CertificateError, Pair, Served},
+    client_config::ClientConfig,
 };
 
 /// The address, the certificate and the bounds of a server.

@@ -97,7 +97,7 @@ impl StageRequest {
         let named = value("stage").unwrap_or_default();
         let stage = STAGES.iter().find(|(name, _)| *name == named).map(|(_, stage)| *stage);
         if stage.is_none() && !named.is_empty() {
-            tracing::warn!(stage = named, name = metadata.name, "a pod asks for a stage that there is not");
+            tracing::warn!(stage = named, name = metadata.name, "unknown stage in the labels or annotations");
         }
         let stage = stage.or(usual);
         let exit_code = value("exit-code").and_then(|code| code.parse().ok());

@@ -133,7 +133,7 @@ impl Command {
             Self::GenerateCrds { out, breaking, .. } => (out, Some(breaking)),
             Self::GenerateRbac(options) => (&options.out, None),
             Self::GenerateManifests(options) if options.helm.is_some() && options.out.folder().is_some() => {
-                return conflict("--check has no folder beside --helm, which names it: `--helm DIR --check`");
+                return conflict("--check takes no folder with --helm, which names it: `--helm DIR --check`");
             }
             Self::GenerateManifests(options) if options.helm.is_some() && options.ring.controller_ring.is_some() => {
                 return conflict(
@@ -163,12 +163,10 @@ impl Command {
         };
         let missing = |text: String| Some((ErrorKind::MissingRequiredArgument, text));
         if out.lacks_folder() {
-            return missing("--check needs a folder: write `--check DIR`, or add `--out DIR`".to_owned());
+            return missing("--check needs a folder: write `--check DIR`, or add --out".to_owned());
         }
         let option = breaking.and_then(BreakingOptions::option).filter(|_| out.folder().is_none())?;
-        missing(format!(
-            "{option} needs a folder, whose older files are compared: add `--check DIR` or `--out DIR`"
-        ))
+        missing(format!("{option} needs the folder with the older files: add `--check DIR` or `--out DIR`"))
     }
 }
 
@@ -213,7 +211,10 @@ pub(super) async fn main(app: App) -> Result<()> {
             breaking,
         } => {
             let descriptions = if descriptions { Descriptions::All } else { Descriptions::Own };
-            #[cfg_attr(not(feature = "webhook"), expect(unused_mut, reason = "nobody converts"))]
+            #[cfg_attr(
+                not(feature = "webhook"),
+                expect(unused_mut, reason = "without webhooks there are no conversions")
+            )]
             let mut manifests = manifest::crd_manifests(&app.kinds(), descriptions)?;
             #[cfg(feature = "webhook")]
             {

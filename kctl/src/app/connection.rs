@@ -132,7 +132,7 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
 /// its cluster.
 async fn load_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Result<(String, Config, Option<Proxy>)> {
     kubeconfig::unset_empty(&mut kubeconfig);
-    // As for kubectl, an empty name is none: a variable that a template leaves empty.
+    // As for kubectl, an empty name counts as absent: a template may have left a variable empty.
     let given = context.filter(|name| !name.is_empty());
     let context = given.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
     let selected = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };

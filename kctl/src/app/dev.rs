@@ -405,7 +405,7 @@ mod tests {
         let matches = command.get_matches_from(["dev".to_owned(), format!("--port={port}")]);
         let options = DevOptions::from_arg_matches(&matches).unwrap();
         let error = format!("{:#}", dev(App::new("taken"), options).await.unwrap_err());
-        let what_to_do = "in use; stop what uses it, or choose another one: 0 is any free one";
+        let what_to_do = "in use; stop what uses it, or choose another: 0 is any free port";
         assert_eq!(error, format!("--port: port {port} of 127.0.0.1: {what_to_do}"));
     }
 }

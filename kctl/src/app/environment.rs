@@ -18,10 +18,10 @@ const KUBECONFIG: &str = "KUBECONFIG";
 const SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
 /// A path that can't exist. A client's error message contains it, so its name is the advice.
 #[cfg(not(windows))]
-const NO_CLUSTER: &str = "/dev/null/`dev` has no cluster for a client of its own - send requests through `Context`";
+const NO_CLUSTER: &str = "/dev/null/`dev` has no cluster for other clients - send requests through `Context`";
 /// The same for a system without `/dev/null`.
 #[cfg(windows)]
-const NO_CLUSTER: &str = r"NUL\dev has no cluster for a client of its own - send requests through Context";
+const NO_CLUSTER: &str = r"NUL\dev has no cluster for other clients - send requests through Context";
 
 /// Makes sure that a client that takes its cluster from the environment finds none.
 ///

@@ -344,6 +344,18 @@ fn lines_for_issuers(own: String, by_cert_manager: String, indent: usize) -> Str
     format!("{pad}{{{{- if .Values.certManager.enabled }}}}\n{when}{otherwise}{pad}{{{{- end }}}}\n")
 }
 
+/// Returns the probes of the container. The template has what they ask, and their times are values.
+fn probes(of: &Issuance) -> Result<String> {
+    let mut text = String::new();
+    for (name, probe) in [("livenessProbe", &of.liveness), ("readinessProbe", &of.readiness)] {
+        text += &lines(&json!({ name: { "httpGet": probe["httpGet"] } }), 10)?;
+        text += &format!(
+            "            {{{{- with .Values.{name} }}}}\n            {{{{- toYaml . | nindent 12 }}}}\n            {{{{- end }}}}\n"
+        );
+    }
+    Ok(text)
+}
+
 /// The arguments that limit the controllers to namespaces.
 const WATCH_ARGS: &str = "            {{- range .Values.watchNamespaces }}
             - --namespace={{ include \"KCTL-CHART.string\" . }}
@@ -357,7 +369,6 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
     let args: Vec<&str> = container["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let arg = |prefix: &str| arguments(args.iter().copied().filter(|arg| arg.starts_with(prefix)));
     let webhook_args = |of: &Issuance| arguments(of.args.iter().map(String::as_str));
-    let probes = |of: &Issuance| lines(&json!({ "livenessProbe": of.liveness, "readinessProbe": of.readiness }), 10);
     let all = |values: &[Value], indent: usize| {
         if values.is_empty() { Ok(String::new()) } else { lines(&json!(values), indent) }
     };

@@ -191,7 +191,8 @@ impl Counts {
         others.sort_by_cached_key(|(id, count)| (std::cmp::Reverse(count.n_amid_writes), name(id)));
         for (ReconcileKey { controller, key }, count) in others.into_iter().take(OTHERS_NAMED_MAX) {
             let (n, last) = (count.n_amid_writes, &count.last);
-            let line = format_args!("\n  meanwhile `{controller}` reconciled {key} {n} times: the last time it {last}");
+            let line =
+                format_args!("\n  at the same time `{controller}` reconciled {key} {n} times: the last time it {last}");
             // Writing to a string does not fail.
             let _written = text.write_fmt(line);
         }

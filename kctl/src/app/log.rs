@@ -108,7 +108,7 @@ fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
     let thread = std::thread::current();
     let (location, backtrace, thread) = (location.as_deref(), backtrace.as_deref(), thread.name());
-    tracing::error!(location, thread, backtrace, "panic: {}", text.unwrap_or("without a text"));
+    tracing::error!(location, thread, backtrace, "panic: {}", text.unwrap_or("without a message"));
 }
 
 /// The names of levels.

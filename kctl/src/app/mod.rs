@@ -139,8 +139,8 @@ type RegisterMetrics = Box<dyn Fn(&mut Registry) + Send + Sync>;
 /// A program: a set of controllers, with the kinds, webhooks and clusters that they need.
 ///
 /// The methods add to it and return it. [`main`](Self::main) parses the command line and runs one
-/// command. [`manager`](Self::manager) returns the running part for programs with a command line of
-/// their own, and `kctl::testing` takes an app as it is.
+/// command. [`manager`](Self::manager) returns the running part for programs with
+/// their own command line, and `kctl::testing` takes an app as it is.
 ///
 /// ```
 /// use kctl::prelude::*;
@@ -288,7 +288,7 @@ impl App {
     /// (`KCTL_LEADER_ELECT=true`) or lines of a file (`--config`).
     ///
     /// SIGTERM and Ctrl-C stop `run` gracefully: running reconciles get 30 seconds by default, and
-    /// the Lease is handed back. A second signal ends the process at once.
+    /// the Lease is released. A second signal ends the process at once.
     ///
     /// ```no_run
     /// use kctl::prelude::*;

@@ -87,6 +87,21 @@ pub(super) fn check_services(manifests: &[Manifest]) -> reconcile::Result<()> {
     }
 }
 
+/// Checks the name of a chart. Helm makes the names of the chart's Services from it, and a Service has no dot in its name.
+///
+/// # Errors
+/// The name is not a DNS label.
+pub(super) fn check_chart(name: &str) -> reconcile::Result<()> {
+    if is_dns1123_label(name) {
+        return Ok(());
+    }
+    Err(format!(
+        "`{name}` is not a valid name of a chart: set --name to at most {LABEL_LEN_MAX} of `a-z`, `0-9` and `-`, because its Services \
+         are named after it"
+    )
+    .into())
+}
+
 /// Parses an image reference; only what can't be one is rejected.
 pub(super) fn image(text: &str) -> Result<String, String> {
     let (named, _digest) = text.split_once('@').unwrap_or((text, ""));
@@ -144,7 +159,7 @@ mod tests {
 
     #[cfg(feature = "webhook")]
     #[test]
-    fn webhook_urls_are_those_of_api_servers() {
+    fn webhook_urls_match_api_servers() {
         for text in ["https://a", "https://a.example.com:9443/path/", "https://192.0.2.1:9443", "https://[::1]:9443"] {
             assert_eq!(webhook_url(text).as_deref(), Ok(text));
         }
@@ -185,6 +200,15 @@ mod tests {
             assert!(check_services(&[manifest(account.clone())]).is_ok(), "{name}");
             assert_eq!(check_services(&[manifest(account), manifest(service)]).is_ok(), is_valid, "{name}");
         }
+    }
+
+    #[test]
+    fn chart_names_are_dns_labels() {
+        for name in ["web", "9web", &"a".repeat(63)] {
+            assert!(check_chart(name).is_ok(), "{name}");
+        }
+        let error = check_chart("web.v1").unwrap_err().to_string();
+        assert!(error.starts_with("`web.v1` is not a valid name of a chart: set --name to at most 63 of "), "{error}");
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Reconciles {
         let line = |((controller, key), record): (&(String, ObjectKey), &KeyRecord)| {
             let n = record.n;
             format!(
-                "{controller} {key}: reconciled {n} times meanwhile; write only what differs, and requeue after a time above zero"
+                "{controller} {key}: reconciled {n} times until then; write only what differs, and requeue after a time above zero"
             )
         };
         busy.into_iter().take(BUSY_NAMED_MAX).map(line).collect()
@@ -141,7 +141,7 @@ mod tests {
         }
         let lines = reconciles.frequent_keys();
         assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(lines[0].starts_with("site default/often: reconciled 100 times meanwhile; "), "{lines:?}");
+        assert!(lines[0].starts_with("site default/often: reconciled 100 times until then; "), "{lines:?}");
         reconciles.restart();
         assert!(reconciles.frequent_keys().is_empty());
     }

@@ -66,8 +66,8 @@ pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> 
     }
     if listed.items.is_empty() {
         return Err(format!(
-            "no Lease of a slot of {name} in namespace {namespace}; if the replicas run with --leader-election-id, as those of a Helm \
-             release do, give the same here, and another namespace by --leader-election-namespace"
+            "no Lease of a slot of {name} in namespace {namespace}; if the replicas run with --leader-election-id, like the replicas of a Helm \
+             release, give the same here, and another namespace by --leader-election-namespace"
         )
         .into());
     }
@@ -87,11 +87,35 @@ fn is_leader_identity(settings: &str) -> bool {
     !settings.is_empty() && !is_sharded && matches!(slots, Err(ShardError::Settings(_)))
 }
 
+/// Returns the table of all slots of the replicas, and a line about replicas without a slot.
+fn overview(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> String {
+    all_slots(app, settings, leases, now) + &replicas_without_slots(app, leases, now)
+}
+
+/// Returns a line about the live replicas that have a seat and no slot; empty if each has a slot.
+///
+/// There are at least as many slots as seats, so such a replica is starting, or it can't work.
+fn replicas_without_slots(app: &str, leases: &[Lease], now: Timestamp) -> String {
+    let (slots, seats) = (leases_by_number(app, "slot", leases), leases_by_number(app, "seat", leases));
+    let is_live = |seat: &Held| has_holder(&seat.spec) && !is_expired(&seat.spec, now);
+    let owns_slot = |seat: &Held| slots.values().any(|slot| slot.has_holder_of(seat));
+    let idle = seats.iter().filter(|(_, seat)| is_live(seat) && !owns_slot(seat));
+    let idle = idle.map(|(n, seat)| format!("{} (seat {n})", seat.spec.holder_identity.as_deref().unwrap_or_default()));
+    let idle: Vec<String> = idle.collect();
+    if idle.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nWithout a slot: {}. If that lasts for more than a few seconds, /readyz?verbose of the replica has the reason.\n",
+        idle.join(", ")
+    )
+}
+
 /// Returns the table of all slots of the replicas, and a line about Leases of slots that they don't have.
 ///
 /// [`App::sharded`] of this process is not used: the replicas may run with another `--shards`, which the Lease of their
 /// settings records.
-fn overview(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> String {
+fn all_slots(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> String {
     let existing = leases_by_number(app, "slot", leases).into_keys();
     let problem = match ShardConfig::slots_of_settings(settings) {
         Ok(slots) => {
@@ -142,7 +166,7 @@ fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Ti
         owner if owner.is_empty() => "It has no owner: no replica reconciles the key until one takes the slot.".into(),
         owner if is_expired => format!(
             "Its Lease is held by {owner}, but was last renewed at {} for {}s. If {owner} has crashed, no replica reconciles the key \
-             until another one takes the slot.",
+             until another replica takes the slot.",
             kctl_apimachinery::time::seconds(spec.renew_time.map(|time| time.0).unwrap_or_default()),
             spec.lease_duration_seconds.unwrap_or_default()
         ),
@@ -162,8 +186,11 @@ fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Ti
 fn is_expired(spec: &LeaseSpec, now: Timestamp) -> bool {
     let duration = Duration::from_secs(spec.lease_duration_seconds.and_then(|n| n.try_into().ok()).unwrap_or_default());
     let renewed = spec.renew_time.as_ref().map(|time| time.0).unwrap_or_default();
-    let has_holder = spec.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty());
-    has_holder && renewed.saturating_add(duration).is_ok_and(|expiry| expiry < now)
+    has_holder(spec) && renewed.saturating_add(duration).is_ok_and(|expiry| expiry < now)
+}
+
+fn has_holder(spec: &LeaseSpec) -> bool {
+    spec.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty())
 }
 
 /// Returns one line per slot: its number, its owner, the seat of the owner, and the last renewal.
@@ -171,17 +198,14 @@ fn table(app: &str, leases: &[Lease], slots: impl IntoIterator<Item = u32>, now:
     let (mut existing, seats) = (leases_by_number(app, "slot", leases), leases_by_number(app, "seat", leases));
     let mut lines = vec![["SLOT", "OWNER", "SEAT", "RENEWED", "MOVES"].map(ToOwned::to_owned)];
     for slot in slots {
-        let Some(Held { spec, process }) = existing.remove(&slot) else {
+        let Some(held) = existing.remove(&slot) else {
             lines.push([slot.to_string(), "(no Lease)".into(), "-".into(), "-".into(), "-".into()]);
             continue;
         };
-        let expired = if is_expired(&spec, now) { " expired" } else { "" };
+        let expired = if is_expired(&held.spec, now) { " expired" } else { "" };
+        let seat = seats.iter().find(|(_, seat)| held.has_holder_of(seat)).map(|(seat, _)| seat.to_string());
+        let spec = held.spec;
         let owner = spec.holder_identity.unwrap_or_default();
-        // Two replicas may have the same name by mistake, so their processes have to be equal as well.
-        let is_owners_seat = |(_, seat): &(&u32, &Held)| {
-            seat.spec.holder_identity.as_deref() == Some(&*owner) && seat.process == process
-        };
-        let seat = seats.iter().filter(|_| !owner.is_empty()).find(is_owners_seat).map(|(seat, _)| seat.to_string());
         let renewed = spec.renew_time.map(|time| kctl_apimachinery::time::seconds(time.0) + expired);
         let moves = spec.lease_transitions.unwrap_or_default().to_string();
         let owner = if owner.is_empty() { "-".to_owned() } else { owner };
@@ -202,6 +226,15 @@ struct Held {
     spec: LeaseSpec,
     /// The number of the process that wrote the Lease last; `None` if another client wrote it.
     process: Option<String>,
+}
+
+impl Held {
+    /// Returns `true` if this slot has the holder of a seat. Two replicas may have the same name by mistake, so their
+    /// processes have to be equal as well.
+    fn has_holder_of(&self, seat: &Self) -> bool {
+        let is_same = self.spec.holder_identity == seat.spec.holder_identity && self.process == seat.process;
+        is_same && has_holder(&self.spec)
+    }
 }
 
 /// Returns the Leases `APP-PART-N`, by number.
@@ -252,6 +285,21 @@ SLOT  OWNER  SEAT  RENEWED                       MOVES
 1     -      -     2026-01-01T00:00:00Z          2
 ";
         assert_eq!(overview("web", "shards-2-by-object-v2", &all, at(16)), expired);
+    }
+
+    #[test]
+    fn live_replicas_without_a_slot_are_named() {
+        let names =
+            [("web-slot-0", "a"), ("web-seat-0", "a"), ("web-seat-1", ""), ("web-seat-2", "c"), ("web-seat-3", "d")];
+        let mut leases = names.map(|(name, holder)| lease(name, holder));
+        let overview = |leases: &[Lease], second| overview("web", "shards-1-by-object-v2", leases, at(second));
+        let expected = "\nWithout a slot: c (seat 2), d (seat 3). If that lasts for more than a few seconds, /readyz?verbose of \
+                        the replica has the reason.\n";
+        assert!(overview(&leases, 1).ends_with(expected), "{}", overview(&leases, 1));
+        assert!(!overview(&leases, 16).contains("Without"), "they have crashed");
+        // The process in seat 0 has the name of the owner.
+        leases[0].annotations_mut().insert(PROCESS.into(), "1".into());
+        assert!(overview(&leases, 1).contains("Without a slot: a (seat 0), c"));
     }
 
     #[test]

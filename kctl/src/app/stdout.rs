@@ -1,4 +1,4 @@
-//! Standard output.
+//! Writes to standard output. A reader that closed the pipe, such as `head`, is not an error.
 
 use std::io::Write;
 

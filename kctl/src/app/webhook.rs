@@ -9,7 +9,7 @@ mod manifests;
 
 use std::{
     io::{ErrorKind, Read, Write},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -23,6 +23,7 @@ use kctl_runtime::{
 };
 use kctl_webhook::{
     admission::ClientConfig,
+    connections::loopback_if_unspecified,
     server::{Certificate, Routes, Served, Server, ServerError, ServerOptions},
 };
 use serde_json::Value;
@@ -472,18 +473,6 @@ impl App {
 fn host_of(url: &str) -> Option<String> {
     let url = url.parse::<http::Uri>().ok()?;
     url.host().map(|host| host.trim_matches(['[', ']']).to_owned())
-}
-
-/// Returns the address for callers on the same machine: loopback if the server listens on all addresses.
-///
-/// `0.0.0.0` and `[::]` are every address of the machine. No certificate is valid for them, so it is a loopback address then.
-fn loopback_if_unspecified(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
 }
 
 /// Writes a file, unless it exists with contents that kctl did not write.

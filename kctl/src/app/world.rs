@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clock_of_process_never_stands_still() {
+    fn clock_of_process_always_advances() {
         let micros = Arc::new(AtomicI64::new(1_000));
         let server = micros.clone();
         let clock = increasing(move || Timestamp::from_microsecond(server.load(Ordering::Relaxed)).unwrap());

@@ -97,8 +97,8 @@ impl CreatedObjects {
             ends.push(gone);
         }
         if is_full {
-            let help = "make less of them in one scenario, and delete what is left";
-            let what = format!("a trial made {CREATED_MAX} objects or more, of which the later ones stay: {help}");
+            let help = "create fewer in one scenario, and delete the rest yourself";
+            let what = format!("a trial records at most {CREATED_MAX} objects and deleted only these: {help}");
             ends.push(Err(Error::from(what)));
         }
         cleanup::combine(ends)

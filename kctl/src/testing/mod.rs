@@ -81,9 +81,8 @@ use std::time::Duration;
 use kctl_runtime::reconcile::Result;
 use kube::Client;
 
-pub use permissions::check_permissions;
 #[doc(hidden)]
-pub use permissions::{Allowed, AllowedVerb, Denied, Probe};
+pub use permissions::{Allowed, AllowedVerb, Denied, Probe, check_permissions};
 #[doc(hidden)]
 pub use role::names_a_real_server;
 pub use role::{check_role, check_role_on_cluster, check_whole_role_on_cluster};

@@ -265,7 +265,7 @@ async fn run(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Re
     let outcome = AssertUnwindSafe(whole).catch_unwind().await;
     outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(Error::from(format!("panic: {}", text.unwrap_or("without a text"))))
+        Err(Error::from(format!("panic: {}", text.unwrap_or("without a message"))))
     })
 }
 

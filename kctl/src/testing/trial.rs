@@ -379,6 +379,6 @@ mod tests {
             let space = spaces.get_opt("trial").await.unwrap();
             is_deleted.push(space.is_none_or(|space| space.metadata.deletion_timestamp.is_some()));
         }
-        assert_eq!(is_deleted, [true, false], "the namespace of another user stays");
+        assert_eq!(is_deleted, [true, false], "the namespace of another user is kept");
     }
 }

@@ -20,7 +20,6 @@ use kctl::{
         operation::{InterpretHealth, InterpretReplica, Object, Operation},
         prelude::*,
         registry::Registry,
-        webhook::{ClientConfig, Configuration, Webhook, WebhookOptions},
     },
     kube::{
         Api,
@@ -30,6 +29,7 @@ use kctl::{
     prelude::*,
     testing::TestServer,
 };
+use kctl_interpreter::webhook::{ClientConfig, Configuration, Webhook, WebhookOptions};
 
 /// A controller that does nothing, because these tests only use the interpreter chain.
 #[controller]

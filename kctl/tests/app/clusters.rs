@@ -66,7 +66,7 @@ async fn at_the_edge(account: Arc<ServiceAccount>, cx: Context<at_the_edge>) -> 
 }
 
 async fn unused() -> Result<kctl::kube::Client> {
-    Err("a test has servers of its own".into())
+    Err("a test has its own servers".into())
 }
 
 fn app() -> App {
@@ -134,7 +134,7 @@ async fn owned_objects_and_events_use_primary_cluster() {
 }
 
 #[test]
-fn each_cluster_has_a_role_of_its_own() {
+fn each_cluster_has_a_separate_role() {
     let specs = app().specs();
     let check = |cluster: &str, expected: &[&str]| {
         let texts: Vec<_> = permissions(&specs, cluster).iter().map(ToString::to_string).collect();

@@ -102,7 +102,7 @@ async fn marker(config: Arc<ConfigMap>, cx: Context<marker>) -> Result<Action> {
 #[tokio::test(start_paused = true)]
 async fn role_on_another_cluster_is_proven_as_well() {
     let app = || {
-        let unused = || async { Err("a test has a server of its own".into()) };
+        let unused = || async { Err("a test has its own server".into()) };
         App::new("marker").controller::<marker>().cluster("edge", unused)
     };
     let marks = async |trial: &Trial| -> Result<()> {

@@ -133,7 +133,7 @@ fn read(folder: &Path) -> Vec<Value> {
     let files = std::fs::read_dir(folder).expect("the folder is there").map(|entry| entry.expect("a file").path());
     let yaml = files.filter(|file| file.extension().is_some_and(|ending| ending == "yaml"));
     yaml.map(|file| {
-        let text = std::fs::read_to_string(&file).expect("a text");
+        let text = std::fs::read_to_string(&file).expect("the file is UTF-8");
         kctl::from_yaml(text.trim_start_matches("---")).expect("YAML")
     })
     .collect()

@@ -143,7 +143,7 @@ async fn unanswered_write_delays_the_hand_over() {
     let _b = world.start("b").await;
     advance_seconds(3).await;
     assert!(!drained_objects(&world).is_empty());
-    assert_eq!(a.n_handed_over(), 0, "its writes may still be on their way");
+    assert_eq!(a.n_handed_over(), 0, "its writes may still be in flight");
     advance_seconds(15).await;
     assert!(a.n_handed_over() > 0 && drained_objects(&world).is_empty());
     world.wait_until_reconciled_at(1).await;

@@ -47,7 +47,7 @@ async fn shard_whose_lease_was_taken_ends() {
     world.sharder_task.abort();
     world.change_lease("a", json!({ "holderIdentity": TAKEN })).await;
     let lost = tokio::time::timeout(Duration::from_secs(3), a.running).await.expect("it ends by itself");
-    let Err(ManagerError::LeaseLost(why)) = lost.unwrap() else { panic!("it goes on") };
+    let Err(ManagerError::LeaseLost(why)) = lost.unwrap() else { panic!("it continues") };
     assert_eq!(why, "the lease default/a is held by shardlease-controller");
     let before = world.server.revision();
     world.change(1).await;

@@ -72,6 +72,31 @@ async fn owners_restore_removed_labels_of_leases() {
     world.check_nothing_ran_twice();
 }
 
+/// The owner does not reach the Leases of its slots, so it cannot restore them, and works until it loses them.
+#[tokio::test(start_paused = true)]
+async fn slots_without_holder_wait_for_their_owner() {
+    let world = ShardWorld::new(Duration::from_millis(200)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    advance_seconds(10).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    a.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("-slot-"));
+    for (name, holder) in world.leases().await {
+        if name.contains("-slot-") && holder == "a" {
+            let removed = Patch::Merge(json!({ "spec": { "holderIdentity": "" } }));
+            world.contest.leases().patch(&name, &PatchParams::default(), &removed).await.unwrap();
+        }
+    }
+    for state in 1..=14 {
+        world.change(state).await;
+        advance_seconds(1).await;
+        assert_eq!(b.n_owned(), 4, "the owner may be at work: {state} s after the edit");
+    }
+    advance_seconds(8).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (0, 8));
+    world.wait_until_reconciled_at(14).await;
+    world.check_nothing_ran_twice();
+}
+
 /// A write needs 9.55 s of the Leases, and waits for their renewal.
 #[tokio::test(start_paused = true)]
 async fn slow_renewals_keep_slots_with_their_owners() {

@@ -1,4 +1,4 @@
-//! The API server is restored from a backup while replicas run: their Leases have the records and versions of before.
+//! The API server is restored from a backup while replicas run: their Leases have older records and versions.
 
 use kctl::{
     apiserver::ApiServer,
@@ -52,9 +52,9 @@ async fn replica_missing_in_backup_gets_slots_back() {
 }
 
 /// In the backup, the first replica has all slots, and the seat of the second one is free. So the first one wants the slots of
-/// the second one at once, and finds its name in their Leases. The second one does not reach the Leases, and works on.
+/// the second one at once, and finds its name in their Leases. The second one does not reach the Leases, and continues.
 #[tokio::test(start_paused = true)]
-async fn owner_before_restore_works_on_alone() {
+async fn owner_before_restore_continues_alone() {
     let mut world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, former) = (world.start("a").await, world.start("former").await);
     advance_seconds(5).await;
@@ -71,6 +71,37 @@ async fn owner_before_restore_works_on_alone() {
     restore(&mut world, backup, &[&a, &b]).await;
     b.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     assert_eq!(world.leases().await.values().filter(|holder| *holder == "a").count(), 9, "all slots and a seat");
+    advance_seconds(14).await;
+    assert_eq!(a.n_owned(), 4, "the other replica may be at work");
+    assert!(matches!(b.running.await.unwrap(), Err(ManagerError::LeaseLost(_))));
+    advance_seconds(10).await;
+    assert_eq!(a.n_owned(), 8);
+    world.change(2).await;
+    world.wait_until_reconciled_at(2).await;
+    world.check_nothing_ran_twice();
+}
+
+/// In the backup no replica runs, and all Leases are released. So the first one finds the slots of the second one free. The second
+/// one does not reach the Leases, and works on.
+#[tokio::test(start_paused = true)]
+async fn slots_released_in_backup_keep_their_owner() {
+    let mut world = ShardWorld::new(Duration::from_millis(20)).await;
+    let former = world.start("former").await;
+    advance_seconds(5).await;
+    former.stop().await.unwrap();
+    let leases = world.leases().await;
+    assert!(leases.iter().all(|(name, holder)| holder.is_empty() || name == "podset"), "{leases:?}");
+    let backup = world.contest.server.fork(2);
+    let a = world.start("a").await;
+    world.takes = Duration::from_secs(8);
+    let b = world.start("b").await;
+    advance_seconds(100).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    for name in b.cached_names("configmaps") {
+        change_config(&world.contest.client, &name, 1).await;
+    }
+    restore(&mut world, backup, &[&a, &b]).await;
+    b.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     advance_seconds(14).await;
     assert_eq!(a.n_owned(), 4, "the other replica may be at work");
     assert!(matches!(b.running.await.unwrap(), Err(ManagerError::LeaseLost(_))));

@@ -103,14 +103,14 @@ fn case(app: fn() -> App) -> Scenario {
         // Only the uploads matter here, so the statuses are not compared.
         .ignoring("/status")
         .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
-        .invariant("no program uploads after another one has begun", move |_| bucket.with(|b| in_turn(&b.parts)))
+        .invariant("no program uploads after another has begun", move |_| bucket.with(|b| in_turn(&b.parts)))
 }
 
 fn in_turn(parts: &[usize]) -> Result<(), String> {
     let mut turns = parts.to_vec();
     turns.dedup();
     let again = (1..turns.len()).find(|&turn| turns[..turn].contains(&turns[turn]));
-    again.map_or(Ok(()), |turn| Err(format!("program {} goes on after others: {parts:?}", turns[turn])))
+    again.map_or(Ok(()), |turn| Err(format!("program {} continues after others: {parts:?}", turns[turn])))
 }
 
 pub(crate) fn bug() -> Scenario {

@@ -152,7 +152,7 @@ fn held(app: fn() -> App) -> Scenario {
             let_go(&client, "c").await
         })
         .invariant(
-            "a site stays as long as a user holds it",
+            "a site exists as long as a user holds it",
             rule(move |state| {
                 let exists = state.sites.iter().any(|site| site.name_any() == "c");
                 if exists || !held.with(|held| held.0) { Ok(()) } else { Err("c is gone".into()) }

@@ -67,7 +67,7 @@ enum Shows {
 }
 use Shows::{WithFaults, WithoutFaults};
 
-/// Checks that a bug is found, and that the faults of that run are no excuse: the twin survives them.
+/// Checks that a bug is found, and that the faults of that run do not excuse it: the twin survives them.
 fn check_found(bug: &Scenario, twin: &Scenario, shows: Shows, checker: &str) {
     let report = Sim::seeds(0..SEEDS).run(bug).unwrap();
     let failure = report.failure().expect("the simulator does not find the bug");
@@ -91,7 +91,7 @@ fn check_clean_in(sim: &Sim, twin: &Scenario) {
     if let Some(failure) = report.failure() {
         panic!("{failure}");
     }
-    assert!(report.injected() > 0, "no fault met anything");
+    assert!(report.injected() > 0, "no fault hit anything");
     println!("{} runs, {} faults", report.runs(), report.injected());
 }
 
@@ -241,7 +241,7 @@ mod bug {
     use super::{WithFaults, WithoutFaults, check_clean, check_found};
 
     planted! {
-        after_lease: WithFaults, "no program uploads after another one has begun";
+        after_lease: WithFaults, "no program uploads after another has begun";
         deletion_ignored: WithFaults, "no disk is wiped under a pod";
         done_too_early: WithFaults, "every version is released";
         edge_triggered: WithFaults, "the database has the version of the site";
@@ -249,7 +249,7 @@ mod bug {
         external_pair: WithFaults, "each site has a bucket with a tag";
         external_twice: WithFaults, "one invoice for each site";
         finalizer_kept: WithFaults, "one disk for each site";
-        finalizers_cleared: WithoutFaults, "a site stays as long as a user holds it";
+        finalizers_cleared: WithoutFaults, "a site exists as long as a user holds it";
         generated_name: WithFaults, "one key for the site";
         half_made: WithFaults, "a site has all of its parts";
         missed_delete: WithFaults, "each record leads to a site";
@@ -258,7 +258,7 @@ mod bug {
         not_watched: WithFaults, "each site has a key";
         outdated_list: WithFaults, "no database of a site is dropped";
         outdated_member: WithFaults, "the secret opens the site";
-        owner_by_name: WithFaults, "each site has a key of its own";
+        owner_by_name: WithFaults, "each site has a separate key";
         random_order: WithoutFaults, "one seed, one trace";
         random_restart: WithFaults, "one seed, one trace";
         random_select: WithoutFaults, "one seed, one trace";

@@ -75,7 +75,7 @@ fn case(app: fn() -> App) -> Scenario {
             tokio::time::sleep(Duration::from_millis(500)).await;
             ask(&client, "a", 1).await
         })
-        .settled("each site has a key of its own", rule(own_keys))
+        .settled("each site has a separate key", rule(own_keys))
 }
 
 fn own_keys(state: &State) -> Result<(), String> {

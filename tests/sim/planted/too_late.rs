@@ -41,7 +41,7 @@ impl Reconcile for Twin {
 fn case(app: fn() -> App) -> Scenario {
     Scenario::new(app)
         .objects(A)
-        .step("ask for another one", |client| async move { ask(&client, "b", 1).await })
+        .step("ask for a second object", |client| async move { ask(&client, "b", 1).await })
         .settled("each site has a key", rule(keyed))
 }
 

@@ -18,7 +18,7 @@ fn app() -> App {
 }
 
 /// Exercises every write: pods are created, replaced, and deleted with their policy, which has a finalizer.
-async fn everything_that_it_does(trial: &Trial) -> Result<()> {
+async fn exercise_all_permissions(trial: &Trial) -> Result<()> {
     let configs = Api::<ConfigMap>::default_namespaced(trial.client());
     let policies = Api::<RestartPolicy>::default_namespaced(trial.client());
     let mut config = config("web-config", "hello");
@@ -36,5 +36,5 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     trial.idle().await
 }
 
-kctl::role_tests!(app, everything_that_it_does);
+kctl::role_tests!(app, exercise_all_permissions);
 kctl::permissions_test!(ConfigRestarter; owns Pod, uses ConfigMap);

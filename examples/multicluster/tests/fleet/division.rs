@@ -42,7 +42,7 @@ impl Fleet {
     async fn until_replicas(&self, expected: [Option<i32>; 2]) {
         self.until(&format!("{expected:?}"), async || self.replicas("app").await == expected).await;
         self.rest().await;
-        assert_eq!(self.replicas("app").await, expected, "it stays so");
+        assert_eq!(self.replicas("app").await, expected, "it does not change any more");
     }
 
     /// Returns the messages of the events about an object with this reason.
@@ -101,7 +101,7 @@ async fn unknown_clusters_are_reported_in_the_policy() {
     fleet.patch::<PropagationPolicy>("web", json!({ "spec": { "placement": placement } })).await;
     let message =
         async || fleet.api::<PropagationPolicy>().get("web").await.unwrap().status.unwrap_or_default().message;
-    let both = "there is no Cluster edge: create it, or name another one; there is no Cluster moon: create it, or name another one";
+    let both = "there is no Cluster edge: create it, or name another cluster; there is no Cluster moon: create it, or name another cluster";
     fleet.until("the policy says it", async || message().await == both).await;
     fleet.until("it is nowhere", async || fleet.replicas("web").await == [None, None]).await;
     fleet.rest().await;
@@ -114,7 +114,7 @@ async fn unknown_clusters_are_reported_in_the_policy() {
     fleet.patch::<OverridePolicy>("mirror", json!({ "spec": { "rules": rules } })).await;
     let message =
         async || fleet.api::<OverridePolicy>().get("mirror").await.unwrap().status.unwrap_or_default().message;
-    let moon = "there is no Cluster moon: create it, or name another one";
+    let moon = "there is no Cluster moon: create it, or name another cluster";
     fleet.until("so does the other one", async || message().await == moon).await;
     fleet.apply(&CLUSTERS.split("\n---\n").next().unwrap().replace("member1", "moon")).await;
     fleet.until("it is there now", async || message().await.is_empty()).await;

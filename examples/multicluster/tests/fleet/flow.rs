@@ -105,7 +105,7 @@ async fn overrides_apply_per_member_and_report_errors() {
     let message = async || fleet.api::<OverridePolicy>().get("mirror").await.unwrap().status.unwrap().message;
     fleet.until("it says what is wrong", async || message().await.contains("would make another object")).await;
     fleet.rest().await;
-    assert_eq!(images().await, [own, mirrored], "what is there stays");
+    assert_eq!(images().await, [own, mirrored], "existing overrides are kept");
     fleet.patch::<OverridePolicy>("mirror", rule("/spec/template/spec/containers/0/image")).await;
     let second = Some("nginx:2".to_owned());
     fleet.until("both have the image", async || images().await == [second.clone(), second.clone()]).await;

@@ -142,7 +142,7 @@ async fn work_reports_a_kind_that_the_member_lacks() {
     fleet.until("the work says why again", async || fleet.applied_message_of(&work).await.contains(missing)).await;
     workloads(&fleet.home).delete("batch", &DeleteParams::default()).await.unwrap();
     let left = async || fleet.api::<Work>().list(&ListParams::default()).await.unwrap().items.len();
-    fleet.until("what went with its kind is no hindrance", async || left().await == 0).await;
+    fleet.until("a deleted kind blocks nothing", async || left().await == 0).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +177,9 @@ async fn kinds_of_the_program_itself_are_kept() {
     let fleet = Fleet::with_web().await;
     fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: all }\nspec: { resourceSelectors: [{ apiVersion: fleet.example.com/v1alpha1, kind: Work }] }").await;
     fleet
-        .until("the policy says so", async || fleet.policy_message("all").await.contains("stays in the control plane"))
+        .until("the policy says so", async || {
+            fleet.policy_message("all").await.contains("remains in the control plane")
+        })
         .await;
     fleet.rest().await;
     let bindings = fleet.api::<ResourceBinding>().list(&ListParams::default()).await.unwrap().items;
@@ -190,7 +192,7 @@ async fn cluster_scoped_kind_is_rejected_by_the_policy() {
     fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: roles }\nspec: { resourceSelectors: [{ apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole }] }").await;
     let wanted =
         "ClusterRole of rbac.authorization.k8s.io/v1 is cluster-scoped: a policy selects objects of its namespace";
-    fleet.until("it is said", async || fleet.policy_message("roles").await == wanted).await;
+    fleet.until("the policy reports it", async || fleet.policy_message("roles").await == wanted).await;
 }
 
 #[tokio::test(start_paused = true)]

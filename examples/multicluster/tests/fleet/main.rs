@@ -1,6 +1,5 @@
 //! Tests the flow from a template to its members and back, on embedded and on real API servers.
 
-mod away;
 mod cluster;
 mod division;
 mod flow;
@@ -10,4 +9,5 @@ mod retain;
 mod role;
 mod rules;
 mod simulated;
+mod unreachable_member;
 mod world;

@@ -28,7 +28,7 @@ fn ends_soon(yaml: &str) -> String {
 }
 
 /// Creates, changes and deletes an object of every kind on both members.
-async fn everything_that_it_does(trial: &Trial) -> Result<()> {
+async fn exercise_all_permissions(trial: &Trial) -> Result<()> {
     let home = trial.client();
     apply(&home, &ends_soon(FLEET)).await;
     apply(&home, POD).await;
@@ -107,7 +107,7 @@ async fn no_pods_are_left(pods: &Api<Pod>) -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn roles_are_exactly_what_is_needed() {
-    kctl::testing::check_role(multicluster::app, everything_that_it_does).await.unwrap();
+    kctl::testing::check_role(multicluster::app, exercise_all_permissions).await.unwrap();
 }
 
 /// `KUBECONFIG_MEMBER1` and `KUBECONFIG_MEMBER2` name the members.
@@ -115,5 +115,5 @@ async fn roles_are_exactly_what_is_needed() {
 #[ignore = "needs KUBECONFIG and two members: cargo xtask roles"]
 async fn role_is_minimal_on_a_real_server() {
     let _alone = REAL.lock().await;
-    kctl::testing::check_whole_role_on_cluster(multicluster::app, everything_that_it_does).await.unwrap();
+    kctl::testing::check_whole_role_on_cluster(multicluster::app, exercise_all_permissions).await.unwrap();
 }

@@ -3,7 +3,6 @@
 
 use kctl::{
     json,
-    karmada::webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions},
     kube::{
         Api, Client,
         api::{DeleteParams, Patch, PatchParams},
@@ -11,6 +10,7 @@ use kctl::{
     },
     prelude::*,
 };
+use kctl_interpreter::webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions};
 use multicluster::{PropagationPolicy, ResourceBinding};
 
 use crate::{
@@ -98,7 +98,7 @@ async fn failing_rules_of_one_kind_block_no_other() {
     fleet.rest().await;
     assert_eq!(fleet.replicas("web").await, [Some(2), Some(8)]);
     let has_settings = async || fleet.have::<ConfigMap>("web-settings").await == [true; 2];
-    assert!(has_settings().await, "what it needs stays with it");
+    assert!(has_settings().await, "its dependencies are kept");
 
     // ConfigMaps come after Deployments in the order of kinds, and are in the same namespace.
     fleet.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: { name: note }\ndata: { text: hello }").await;
@@ -108,7 +108,7 @@ async fn failing_rules_of_one_kind_block_no_other() {
 
     fleet.patch::<Deployment>("web", json!({ "spec": { "replicas": 20 } })).await;
     fleet.rest().await;
-    assert_eq!(fleet.replicas("web").await, [Some(2), Some(8)], "nobody can tell how many it is divided into");
+    assert_eq!(fleet.replicas("web").await, [Some(2), Some(8)], "replicas of an unknown number are not divided again");
     customizations(&fleet.home).delete("broken", &DeleteParams::default()).await.unwrap();
     fleet.until("the built-in rule is back", async || fleet.replicas("web").await == [Some(4), Some(16)]).await;
 }

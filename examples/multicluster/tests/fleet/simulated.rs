@@ -62,7 +62,7 @@ const NOTES: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPo
 
 /// A single small object, so that more of the injected faults hit the steps of its distribution.
 #[kctl::test(seeds = 4)]
-fn one_object_comes_to_the_members_whatever_fails(scenario: Scenario) -> Scenario {
+fn object_reaches_the_members_despite_any_fault(scenario: Scenario) -> Scenario {
     scenario
         .app(multicluster::app)
         .objects(&[CLUSTERS, NOTE, NOTES].join("\n---\n"))

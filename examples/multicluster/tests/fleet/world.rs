@@ -68,16 +68,21 @@ impl Fleet {
             tasks.spawn(Workloads::for_server(member).run());
         }
         let servers: Vec<_> = std::iter::once(&home).chain(&members).cloned().collect();
-        let ways = ways(&links, &servers);
+        let clients = member_clients(&links, &servers);
         let members = members.map(|server| Client::new(server.service(), "default"));
-        let fleet = Self::on(Client::new(home.service(), "default"), members, ways, tasks).await;
+        let fleet = Self::on(Client::new(home.service(), "default"), members, clients, tasks).await;
         Self { links, servers, ..fleet }
     }
 
-    /// Starts the program on existing servers. `ways` are the program's own clients of the members.
-    pub(crate) async fn on(home: Client, members: [Client; 2], ways: [Client; 2], mut tasks: JoinSet<()>) -> Self {
+    /// Starts the program on existing servers. `member_clients` are the program's own clients of the members.
+    pub(crate) async fn on(
+        home: Client,
+        members: [Client; 2],
+        member_clients: [Client; 2],
+        mut tasks: JoinSet<()>,
+    ) -> Self {
         install(&home).await;
-        let program = begin(home.clone(), ways, &mut tasks).await;
+        let program = begin(home.clone(), member_clients, &mut tasks).await;
         Self { home, members, links: Vec::new(), servers: Vec::new(), program, tasks }
     }
 
@@ -91,8 +96,8 @@ impl Fleet {
             ["list", "watch"].contains(&request.verb) && Instant::now() < until
         }));
         let home = self.servers[0].faulty(User::admin(), &faults.connection("again"));
-        let ways = ways(&self.links, &self.servers);
-        self.program = begin(Client::new(home, "default"), ways, &mut self.tasks).await;
+        let clients = member_clients(&self.links, &self.servers);
+        self.program = begin(Client::new(home, "default"), clients, &mut self.tasks).await;
         self.rest().await;
         assert!(faults.counts().contains_key("outdated list"), "it has seen no old state");
     }
@@ -188,17 +193,17 @@ impl Fleet {
 }
 
 /// Creates the program's own clients of the members.
-fn ways(links: &[Link], servers: &[ApiServer]) -> [Client; 2] {
+fn member_clients(links: &[Link], servers: &[ApiServer]) -> [Client; 2] {
     [links[0].client(servers[1].service()), links[1].client(servers[2].service())]
 }
 
 /// Starts the controllers of the example with a manager in the home cluster and clients of both members.
-async fn begin(home: Client, ways: [Client; 2], tasks: &mut JoinSet<()>) -> AbortHandle {
+async fn begin(home: Client, member_clients: [Client; 2], tasks: &mut JoinSet<()>) -> AbortHandle {
     let mut app = multicluster::controllers();
-    for (name, way) in ["member1", "member2"].into_iter().zip(ways) {
+    for (name, client) in ["member1", "member2"].into_iter().zip(member_clients) {
         app = app.cluster(name, move || {
-            let way = way.clone();
-            async move { Ok(way) }
+            let client = client.clone();
+            async move { Ok(client) }
         });
     }
     let manager = app.manager(home).await.unwrap();

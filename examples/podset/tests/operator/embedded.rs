@@ -191,7 +191,7 @@ async fn selector_unlike_the_template_is_reported_and_inert() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_run_is_like_another() {
+async fn runs_of_one_seed_are_equal() {
     let trace = async || World::with_web().await.server.server().requests();
     let first = trace().await;
     assert!(first.len() > 10);

@@ -11,7 +11,7 @@ use kctl::{
 use podset::PodSet;
 
 /// Exercises every write: pods are created, deleted, adopted and released.
-async fn everything_that_it_does(trial: &Trial) -> Result<()> {
+async fn exercise_all_permissions(trial: &Trial) -> Result<()> {
     let (sets, pods) =
         (Api::<PodSet>::default_namespaced(trial.client()), Api::<Pod>::default_namespaced(trial.client()));
     let mut web: PodSet = kctl::from_yaml(include_str!("../../web.yaml"))?;
@@ -33,4 +33,4 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     trial.idle().await
 }
 
-kctl::role_tests!(podset::app, everything_that_it_does);
+kctl::role_tests!(podset::app, exercise_all_permissions);

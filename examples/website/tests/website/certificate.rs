@@ -112,7 +112,7 @@ impl Running {
         Self { child, lines, seen: Vec::new() }
     }
 
-    /// Waits for a line that contains all these texts. It also searches the lines that earlier calls have read.
+    /// Waits for a line that contains all these strings. It also searches the lines that earlier calls have read.
     async fn says(&mut self, texts: &[&str]) {
         let has = |line: &String| texts.iter().all(|text| line.contains(text));
         while !self.seen.iter().any(has) {
@@ -145,7 +145,7 @@ fn is_trusted(server: &ApiServer) -> bool {
 /// Runs the program on a separate server, without this part of its role. `None` removes nothing.
 async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
     let n_taken = taken.map_or(0, |part| take_out(part, &mut objects));
-    assert_eq!(n_taken, usize::from(taken.is_some()), "{taken:?} is said once");
+    assert_eq!(n_taken, usize::from(taken.is_some()), "{taken:?} is printed once");
     let server = ApiServer::on_system_time();
     let client = Client::new(server.service(), "default");
     for object in &objects {

@@ -9,19 +9,24 @@ use crate::{
     field::Field,
     field_errors::Errors,
     registry::kind::Review,
-    validation::selector::{self, Operators},
+    validation::{
+        declared,
+        selector::{self, Operators},
+    },
 };
 
-/// Returns the errors of a `SubjectAccessReview`, `SelfSubjectAccessReview` or `LocalSubjectAccessReview`.
+/// Returns the errors of a `SubjectAccessReview`, `SelfSubjectAccessReview` or `LocalSubjectAccessReview`. Tags of the
+/// API require either `resourceAttributes` or `nonResourceAttributes`.
 pub(crate) fn errors(kind: Review, review: &Value) -> Errors {
-    Errors::collect(|errors| validate(kind, &Field::new(review, "", errors)))
+    Errors::collect(|errors| {
+        declared::validate(None, review, errors);
+        validate(kind, &Field::new(review, "", errors));
+    })
 }
 
 fn validate(kind: Review, review: &Field<'_>) {
     let (spec, meta) = (review.at("spec"), review.at("metadata"));
     let (resource, other) = (spec.at("resourceAttributes"), spec.at("nonResourceAttributes"));
-    let has_one = resource.is_null() != other.is_null();
-    spec.invalid_if(!has_one, "must have exactly one of nonResourceAttributes and resourceAttributes");
     let user = spec.at("user");
     let has_subject = kind == Review::SelfSubjectAccess || !user.is_empty() || !spec.at("groups").is_empty();
     user.invalid_if(!has_subject, "at least one of user or group must be specified");

@@ -5,14 +5,14 @@
 //! left out.
 
 mod message;
-mod three;
+mod v3;
 
 use self::message::{
     ANY,
     FieldForm::{Count, Each, Entries, Extensions, Flag, Named, Number, One, Text, Texts, UnionFlag, Where},
     Layout,
 };
-pub(crate) use self::three::document as three;
+pub(crate) use self::v3::document as document_v3;
 
 /// Encodes an `OpenAPI` v2 document.
 ///

@@ -14,7 +14,7 @@ pub(crate) type Validate = fn(&Value, &mut Errors);
 pub(crate) type ValidateChange = fn(&Value, &Value, &mut Errors);
 
 /// The validation of a kind, in the order in which it runs.
-#[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own, with its name in kube-apiserver")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate rule, with its name in kube-apiserver")]
 pub(crate) struct Validation {
     /// The permissions that an object grants, which its writer must hold (`write/escalation.rs`).
     pub(crate) grants: Option<Grants>,

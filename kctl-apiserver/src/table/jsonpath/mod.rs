@@ -174,7 +174,7 @@ mod tests {
             assert_eq!(found, expected, "{text}");
         }
         let bytes = ColumnPath::parse(".s[*]").map(|path| path.first(&value).is_none());
-        assert_eq!(bytes, Some(true), "a text is no list");
+        assert_eq!(bytes, Some(true), "a string is not a list");
         let byte = ColumnPath::parse(".s.*").and_then(|path| path.first(&value));
         assert!(matches!(byte, Some(PathValue::Plain(65))), "{byte:?}");
     }

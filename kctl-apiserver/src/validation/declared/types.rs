@@ -39,7 +39,8 @@ pub(super) const BY_FUNCTION: &[(&str, &[&str])] = &[
     ("core.v1.Toleration", &["operator"]),
     // Dropped without the feature gate `ContainerStopSignals`, after the enums are validated.
     ("core.v1.Lifecycle", &["stopSignal"]),
-    // The empty string is in the document but rejected.
+    // Not validated for an `ExternalName`, and otherwise before addresses are allocated. The empty family is in the
+    // document but rejected.
     ("core.v1.ServiceSpec", &["ipFamilies", "ipFamilyPolicy"]),
     // The empty string is `FieldValueNotSupported`, though the field is required.
     ("core.v1.TopologySpreadConstraint", &["whenUnsatisfiable"]),

@@ -115,7 +115,7 @@ impl ListScope {
 }
 
 /// The message of the 410 for an expired continue token.
-const TOO_OLD: &str = "the continue token is too old: list again without it, or go on with the token of this response, which may miss \
+const TOO_OLD: &str = "the continue token is too old: list again without it, or continue with the token of this response, which may miss \
                        changes between the pages";
 
 /// Returns the error of a malformed `resourceVersion` in a get or a watch: 500, as in kube-apiserver. Lists return 400

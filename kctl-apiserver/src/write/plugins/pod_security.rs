@@ -7,10 +7,7 @@
 //! Labels of the namespace name a level and a version for each mode: `enforce` rejects, `audit` annotates the audit
 //! event, `warn` adds a warning. The standards themselves are in `pod_security`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
@@ -143,7 +140,7 @@ pub(super) fn validate_namespace(
 /// Returns the warnings about existing Pods. Pods with the same violations share a warning. At most `PODS_LEN_MAX` Pods
 /// are checked. A line about the namespace comes first, then one per set of violations.
 fn warnings_of_pods(store: &Store, namespace: &str, standard: Standard) -> Vec<String> {
-    let pods = by_priority(store.objects_of(&pod::KIND, Some(namespace)).collect());
+    let pods: Vec<Arc<Value>> = store.objects_of(&pod::KIND, Some(namespace)).collect();
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pod in pods.iter().take(PODS_LEN_MAX) {
         let violations = violations(standard, pod);
@@ -172,17 +169,4 @@ fn pods_warning(names: &[String], why: &str) -> String {
         1 => format!("{first}: {why}"),
         all => format!("{first} (and {} more): {why}", all - 1),
     }
-}
-
-/// Returns one Pod of each controller first, and then the others. Pods of one controller are alike, so this order
-/// covers more kinds of Pods within the bound.
-fn by_priority(pods: Vec<Arc<Value>>) -> Vec<Arc<Value>> {
-    let mut controllers = BTreeSet::new();
-    let (mut first, more): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| {
-        let owners = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-        let controller = owners.into_iter().find(|owner| owner["controller"] == true);
-        controller.is_none_or(|owner| controllers.insert(text(&owner["uid"]).to_owned()))
-    });
-    first.extend(more);
-    first
 }

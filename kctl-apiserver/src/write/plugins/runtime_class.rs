@@ -98,7 +98,7 @@ fn covers(whole: &Value, part: &Value) -> bool {
 }
 
 /// The message about an overhead that differs from the `RuntimeClass`.
-const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
+const OTHER_OVERHEAD: &str = "spec.overhead: must equal the overhead of the RuntimeClass";
 
 /// Checks that the overhead of a new Pod equals the overhead of its `RuntimeClass` (`validateOverhead`). Runs after
 /// webhooks, which may have changed the overhead.

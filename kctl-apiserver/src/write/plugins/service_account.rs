@@ -11,7 +11,7 @@ use super::{Mutation, forbidden};
 use crate::{
     controllers::{
         Controller,
-        accounts::{DEFAULT_ACCOUNT, ROOT_CA},
+        service_accounts::{DEFAULT_ACCOUNT, ROOT_CA},
     },
     field_errors::text,
     json_path::push,

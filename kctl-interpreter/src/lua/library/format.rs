@@ -313,9 +313,19 @@ fn quote_char(char: char, quoted: &mut String) {
         '\u{b}' => quoted.push_str("\\v"),
         '\u{c}' => quoted.push_str("\\f"),
         char if char.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(char))),
-        char if char.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(char))),
-        char => quoted.push(char),
+        char if is_printable(char) => quoted.push(char),
+        char if u32::from(char) <= 0xffff => quoted.push_str(&format!("\\u{:04x}", u32::from(char))),
+        char => quoted.push_str(&format!("\\U{:08x}", u32::from(char))),
     }
+}
+
+/// Returns `true` for a character that Go prints as it is (`IsPrint` in `strconv/quote.go`): a letter, a mark, a number,
+/// punctuation, a symbol or the space of ASCII. A no-break space and a byte order mark are escaped.
+///
+/// The standard library escapes the same characters, and a mark at the start of a string, so it is asked for the second
+/// character of one.
+fn is_printable(char: char) -> bool {
+    char.is_ascii() || format!("a{char}").escape_debug().count() == 2
 }
 
 #[cfg(test)]
@@ -369,6 +379,8 @@ mod tests {
             ("%d", "x", "0"),
             ("%f", "x", "%!f(string=x)"),
             ("%q", "\u{7f}\u{85}", "\"\\x7f\\u0085\""),
+            ("%q", "it's\u{a0}\u{feff}\u{e0001}", "\"it's\\u00a0\\ufeff\\U000e0001\""),
+            ("%q", "e\u{301}😀", "\"e\u{301}😀\""),
         ] {
             assert_eq!(text(format, value), expected, "{format} {value}");
         }

@@ -171,7 +171,7 @@ fn is_alias_of_context(ty: &Type) -> bool {
 }
 
 /// Options that name the kind of a struct. All but the first are mistakes, which have their own errors.
-const KIND_OPTIONS: [&str; 4] = ["of", "kind", "resource", "primary"];
+const KIND_OPTIONS: [&str; 5] = ["of", "for", "kind", "resource", "primary"];
 
 /// Returns the kind that the options of a struct name, also if it is written in a wrong form: `of = "Kind"`, `kind = Kind`.
 pub(in crate::controller) fn kind_of_struct(options: &[Entry]) -> Option<Type> {

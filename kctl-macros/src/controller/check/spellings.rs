@@ -1,6 +1,6 @@
 //! Two spellings of one kind, such as `Pod` and `k8s_openapi::api::core::v1::Pod`.
 //!
-//! A macro can't resolve paths. It compares them only as far as the file of the attribute leaves no doubt. It follows
+//! A macro can't resolve paths. It compares them only as far as the file of the attribute is unambiguous. It follows
 //! `use` items at the top of the file, and the prelude if that is the only glob there. Other pairs are left in the
 //! generated code, where rustc compares the types.
 
@@ -27,7 +27,7 @@ const STEPS_MAX: usize = 4;
 /// The names at the top of a file, as far as paths of kinds need them.
 #[derive(Debug, Default)]
 pub(super) struct Imports {
-    /// Imported names with their paths, and types and modules of the file as `self::Name`. `None` for a name in doubt.
+    /// Imported names with their paths, and types and modules of the file as `self::Name`. `None` for an ambiguous name.
     names: BTreeMap<String, Option<Vec<String>>>,
     /// The paths before `::*`.
     globs: Vec<String>,
@@ -84,7 +84,7 @@ impl Imports {
         Some(imports)
     }
 
-    /// Adds the names of a `use` item. Under `cfg`, they are in doubt.
+    /// Adds the names of a `use` item. Under `cfg`, they are ambiguous.
     fn add(&mut self, item: &ItemUse) {
         let is_certain = !item.attrs.iter().any(|attribute| attribute.path().is_ident("cfg"));
         let mut trees = vec![(Vec::<String>::new(), &item.tree)];
@@ -110,7 +110,7 @@ impl Imports {
         }
     }
 
-    /// Binds a name to a path. A second path leaves it in doubt.
+    /// Binds a name to a path. A second path makes it ambiguous.
     fn bind(&mut self, name: String, path: Option<Vec<String>>) {
         match self.names.entry(name) {
             Entry::Vacant(entry) => _ = entry.insert(path),
@@ -119,7 +119,7 @@ impl Imports {
         }
     }
 
-    /// Returns the whole path of a kind, with `k8s_openapi` for `kctl::k8s`. `None` if it is in doubt.
+    /// Returns the whole path of a kind, with `k8s_openapi` for `kctl::k8s`. `None` if it is ambiguous.
     pub(super) fn path_of(&self, kind: &Type) -> Option<String> {
         let Type::Path(kind) = kind else { return None };
         if kind.qself.is_some() || kind.path.segments.iter().any(|segment| !segment.arguments.is_none()) {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_and_doubts_have_other_paths() {
+    fn other_kinds_and_ambiguous_names_differ() {
         for (uses, kind, expected) in [
             ("use kctl::prelude::*; struct Pod;", "Pod", Some("self::Pod")),
             ("use kctl::prelude::*; use mine::Pod;", "Pod", Some("mine::Pod")),

@@ -30,9 +30,10 @@ const OPTIONS: [&str; 16] = [
 ];
 
 /// Names that kube-rs, controller-runtime and other frameworks have for an option, with the help.
-const OTHER_OPTIONS: [(&str, &str); 19] = [
+const OTHER_OPTIONS: [(&str, &str); 20] = [
     ("cleanup", FINALIZER),
     ("filter", PREDICATE),
+    ("for", KIND),
     ("interval", RESYNC),
     ("kind", KIND),
     ("label_selector", "write `primary(selector = \"…\")`, or `owns = Kind(selector = \"…\")`"),
@@ -69,7 +70,7 @@ pub(super) fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) 
     let other = OTHER_OPTIONS.iter().find(|(other, _)| *other == unknown).map(|(_, help)| *help);
     let help = match closest_match(unknown, &OPTIONS) {
         _ if other.is_some() => other.unwrap_or_default().to_owned(),
-        _ if RelationOption::of(unknown).is_some() => {
+        _ if RelationOption::of(unknown).is_some() || unknown == "as" => {
             format!("write it in the parentheses of a kind: `owns = Kind({unknown} = …)`")
         }
         // `create` is nearest to `crate`.

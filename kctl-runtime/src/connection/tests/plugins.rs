@@ -132,7 +132,7 @@ async fn new_certificate_uses_new_connections() {
     let seen: Vec<_> = server.take().into_iter().map(|seen| seen.who).collect();
     assert_eq!(seen, ["client-one", "client-one", "client-one", "client-two", "client-two"]);
     let next = timeout(Duration::from_millis(20), open.frame()).await;
-    assert!(!matches!(next, Ok(None | Some(Err(_)))), "it goes on: {next:?}");
+    assert!(!matches!(next, Ok(None | Some(Err(_)))), "it continues: {next:?}");
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ pub struct ElectionConfig {
     /// Time between two tries. Default 2 s; 1.2 times it is less than `renew_deadline`.
     pub retry_period: Duration,
     /// `true`, the default, to release the Lease when the process stops, so that the next leader starts at
-    /// once. A write that may still be on its way prevents it.
+    /// once. A write that may still be in flight prevents it.
     pub release_on_stop: bool,
     /// Seed of the random part of candidates' waits, and of the jitter of the process's lists and watches.
     /// [`new`](Self::new) picks a random one.
@@ -107,13 +107,13 @@ pub enum ElectionError {
         shorter_value: Duration,
     },
     /// `lease_duration` is not a positive number of whole seconds, which is all that a Lease can store.
-    #[error("leader election: --leader-elect-lease-duration ({0:?}) has to be whole seconds, and one at least")]
+    #[error("leader election: --leader-elect-lease-duration ({0:?}) has to be whole seconds, at least one")]
     NotWholeSeconds(Duration),
     /// `lease_duration` is longer than the `int32` of seconds that a Lease can store.
     #[error("leader election: --leader-elect-lease-duration ({0:?}) has to be at most {LEASE_DURATION_MAX:?}")]
     TooLong(Duration),
     /// `retry_period` is zero.
-    #[error("leader election: --leader-elect-retry-period has to be longer than nothing")]
+    #[error("leader election: --leader-elect-retry-period has to be longer than zero")]
     NoPeriod,
     /// `Manager::elect`, `shard` or `join_ring` was called on a manager that has a Lease by one of them.
     #[error("`{second}` after `{first}`: a manager has one Lease; call one of `elect`, `shard` and `join_ring`, once")]

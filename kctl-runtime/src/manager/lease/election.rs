@@ -24,7 +24,8 @@
 //! - A process considers itself the leader for a shorter time than other processes do. Its term counts from before the
 //!   request, theirs from when they see the response.
 //! - A candidate never acquires a held Lease whose record it saw change less than its duration ago. That includes a
-//!   record with its name from a backup, which took the place of another holder's.
+//!   record with its name from a backup, which took the place of another holder's, and one whose holder was removed
+//!   without a release.
 //! - `Ended` is the last effect, and comes once.
 //!
 //! Two processes may still *act* at the same time, because a paused process does not look at its clock. That is what
@@ -147,8 +148,8 @@ impl Election {
         self
     }
 
-    /// Makes it count the validity of the Lease from when this process saw this record change, rather than from its own
-    /// first read.
+    /// Sets the record of the Lease and the time at which this process saw it change. The validity counts from that time,
+    /// rather than from the first read.
     pub(super) fn with_observed_record(mut self, record: Record, observed_at: Instant) -> Self {
         self.observed = self.observed.assume(record, observed_at, &self.config.identity);
         self
@@ -171,8 +172,7 @@ impl Election {
         writes && self.leading.is_none()
     }
 
-    /// Makes it start with the knowledge that the Lease is missing, so that the record counts from its own time rather than from
-    /// the first read.
+    /// Starts the election with a missing Lease, so that a record counts from its own time rather than from the first read.
     pub(super) fn with_missing_lease(mut self) -> Self {
         self.observed.is_gone = true;
         self
@@ -268,6 +268,7 @@ impl Election {
         let is_changed = self.observed.record().is_some_and(|previous| *previous != record);
         let is_own = record.holder() == self.config.identity && !self.shows_earlier_term(now);
         self.observed.is_gone = false;
+        self.observed.note_edit(&record, now);
         self.observed.is_own = is_own;
         self.observed.observe(record.clone(), now, effects);
         if self.leading.is_none() {

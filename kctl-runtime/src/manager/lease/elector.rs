@@ -25,7 +25,7 @@ use super::{
     Input, Leadership, LeaseRequest, Record, Step,
     election_limiter::ElectionTurn,
     failure_log::{self, FailureLog},
-    handback,
+    release_watch,
 };
 use crate::{
     manager::Clock,
@@ -157,7 +157,7 @@ impl Elector {
         self
     }
 
-    /// Makes it acquire the Lease, and release it, in its turn. A holder renews the Lease without one.
+    /// Limits how many electors acquire or release a Lease at the same time. Renewals are not limited.
     pub(in crate::manager) fn with_limiter(mut self, limiter: ElectionLimiter) -> Self {
         self.turn = ElectionTurn::limited_by(limiter);
         self
@@ -169,7 +169,7 @@ impl Elector {
         self
     }
 
-    /// Makes it count a missing Lease as held until the duration of this record has passed since then.
+    /// Counts a missing Lease as held until the duration of this record has passed since then.
     pub(in crate::manager) fn assume_held(mut self, record: Record, since: Instant) -> Self {
         self.suspect = Some((record, since));
         self
@@ -187,7 +187,7 @@ impl Elector {
         self
     }
 
-    /// Makes it hold the Lease together with other processes of the same identity.
+    /// Holds the Lease together with other processes of the same identity.
     pub(in crate::manager) fn with_shared_identity(mut self) -> Self {
         self.holders = Holders::Together;
         self
@@ -258,14 +258,14 @@ impl Elector {
         }
         let (mut watched, mut failure_log) = (self.watched.take(), self.failure_log.take());
         let mut election = self.begin_election(watched.as_mut());
-        let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
+        let released = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
         let mut stopping = false;
         let (client, role) = (self.client.clone(), &self.role);
-        let notice = handback::watch_for_release(client, &self.config, self.holders, role, handed_back.clone());
+        let notice = release_watch::watch_for_release(client, &self.config, self.holders, role, released.clone());
         let mut notice = std::pin::pin!(notice);
         loop {
             let acquiring = election.is_acquiring();
-            let mut performed = std::pin::pin!(self.perform(election.step().clone(), &handed_back));
+            let mut performed = std::pin::pin!(self.perform(election.step().clone(), &released));
             let input = tokio::select! {
                 biased;
                 release = &mut stop, if !stopping => {
@@ -282,7 +282,7 @@ impl Elector {
                     Input::Stop { release }
                 }
                 input = &mut performed => input,
-                () = &mut notice, if watched.is_none() => unreachable!("a watch goes on for ever"),
+                () = &mut notice, if watched.is_none() => unreachable!("the watch never ends"),
             };
             if let Some(LeaseAnnotation { name, value, .. }) = &self.annotation {
                 election.set_annotation(name, value());
@@ -376,10 +376,10 @@ impl Elector {
     ///
     /// That wake-up would not help a leader that waits for its next renewal. A leader is woken when its annotation has
     /// changed.
-    async fn perform(&self, step: Step, handed_back: &Notify) -> Input {
+    async fn perform(&self, step: Step, released: &Notify) -> Input {
         match step {
             Step::Wait(until) if *self.state.borrow() == ElectionState::Standby => {
-                let _timed = timeout_at(until, handed_back.notified()).await;
+                let _timed = timeout_at(until, released.notified()).await;
                 self.turn.begin().await;
                 Input::WaitEnded
             }
@@ -393,15 +393,11 @@ impl Elector {
                 let _timed = timeout_at(until, changed).await;
                 Input::WaitEnded
             }
-            Step::Send(request, deadline) => {
-                let mut response = std::pin::pin!(self.send(request, Deadline::until(deadline)));
-                if let Ok(input) = timeout(self.config.retry_period, &mut response).await {
-                    return input;
-                }
-                // A request that hangs, on a broken connection for instance, delays the other elections no longer.
-                self.turn.end();
-                response.await
-            }
+            Step::Send(request, deadline) => tokio::select! {
+                biased;
+                input = self.send(request, Deadline::until(deadline)) => input,
+                never = self.turn.end_in_time(self.config.retry_period) => match never {},
+            },
             // `publish` has reported the end already, and the caller does not call this again.
             Step::Done => std::future::pending().await,
         }

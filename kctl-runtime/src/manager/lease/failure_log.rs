@@ -45,7 +45,7 @@ impl FailureLog {
 pub(super) fn advice(error: &ApiError, namespace: &str, role: &str) -> String {
     match error.code() {
         Some(404) if !error.is_unknown_resource() => {
-            format!("; create the namespace `{namespace}`, or choose another one by `--leader-election-namespace`")
+            format!("; create the namespace `{namespace}`, or choose another with `--leader-election-namespace`")
         }
         Some(403) => format!("; apply the role (`cargo run -- generate-rbac{role} | kubectl apply -f -`)"),
         Some(401) => "; the credentials of the kubeconfig are not accepted".into(),

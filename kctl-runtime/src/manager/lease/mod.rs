@@ -40,9 +40,9 @@ mod election_limiter;
 mod elector;
 mod expired;
 mod failure_log;
-mod handback;
 mod leadership;
 mod record;
+mod release_watch;
 mod runtime;
 mod sole;
 

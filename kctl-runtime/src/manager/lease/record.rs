@@ -61,6 +61,16 @@ impl Record {
         Duration::from_secs(self.lease_duration_seconds.unwrap_or_default())
     }
 
+    /// Returns `true` if the holder of `held`, or a later one, has released the Lease itself. client-go writes the same record
+    /// (`release`). A holder that another client has removed may be at work.
+    ///
+    /// Each acquisition counts a transition, so the record of an earlier release, from a backup, has fewer.
+    pub(in crate::manager) fn is_release_of(&self, held: &Self) -> bool {
+        let is_release =
+            self.holder().is_empty() && self.lease_duration_seconds == Some(1) && self.acquire_time == self.renew_time;
+        is_release && self.lease_transitions >= held.lease_transitions
+    }
+
     /// Returns the record of a holder that acquires or renews the Lease now. `before` is the current record.
     ///
     /// A renewal keeps `acquireTime` and `leaseTransitions`. A new holder counts one transition more.

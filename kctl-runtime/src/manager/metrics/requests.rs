@@ -170,6 +170,24 @@ impl<S> Layer<S> for RequestCounter {
     }
 }
 
+/// A request without a response yet. It is counted when this is dropped, because a caller that waits no longer drops the
+/// future of the request.
+struct RequestInFlight {
+    counter: RequestCounter,
+    method: &'static str,
+    /// `None` for a watch.
+    began: Option<Instant>,
+    status: Option<u16>,
+}
+
+impl Drop for RequestInFlight {
+    fn drop(&mut self) {
+        // The code that client-go records for a request without a response.
+        let code = self.status.map_or_else(|| "<error>".into(), |status| status.to_string());
+        self.counter.count(self.method, code, self.began.map(|began| began.elapsed()));
+    }
+}
+
 /// The service that [`RequestCounter`] wraps around a client.
 ///
 /// Its future resolves with the head of the response; the size is counted when the body has been read.
@@ -225,13 +243,12 @@ where
         }
         // The duration of a watch says nothing about the API server, so it is not recorded, as in client-go.
         let began = (!is_streaming(request.uri())).then(Instant::now);
+        let mut in_flight = RequestInFlight { counter: counter.clone(), method, began, status: None };
         let response = self.inner.call(request);
         Box::pin(async move {
             let response = response.await;
-            // The code that client-go records for a request without a response.
-            let code =
-                response.as_ref().map_or_else(|_| "<error>".into(), |response| response.status().as_u16().to_string());
-            counter.count(method, code, began.map(|began| began.elapsed()));
+            in_flight.status = response.as_ref().ok().map(|response| response.status().as_u16());
+            drop(in_flight);
             let counter_and_method = began.map(|_| (counter, method));
             response.map(|response| response.map(|inner| CountedBody { inner, len: 0, counter_and_method }))
         })

@@ -54,8 +54,8 @@ pub enum RingError {
     Shard(String),
     /// A controller reconciles objects of another cluster, which the sharder does not label.
     #[error(
-        "{controller} reconciles objects of the cluster {cluster}, and the sharder assigns those of its own cluster: run it \
-         without --controller-ring"
+        "{controller} reconciles objects of the cluster {cluster}, and the sharder assigns only objects of the cluster \
+         that it runs in: run it without --controller-ring"
     )]
     #[non_exhaustive]
     Elsewhere {
@@ -66,7 +66,7 @@ pub enum RingError {
     },
     /// A controller reconciles cluster-scoped objects, which the sharder assigns once and never moves.
     #[error(
-        "{controller} reconciles the cluster-scoped kind {kind}: the sharder never moves such objects, so those of a stopped \
+        "{controller} reconciles the cluster-scoped kind {kind}: the sharder never moves such objects, so the objects of a stopped \
          shard would not be reconciled any more; run it without --controller-ring"
     )]
     #[non_exhaustive]

@@ -64,7 +64,7 @@ pub async fn bind(flag: &'static str, address: &str) -> Result<Option<TcpListene
     };
     listener.map(Some).map_err(|error| {
         let problem = match error.kind() {
-            io::ErrorKind::AddrInUse => format!("port {port} is in use; stop what uses it, or choose another one"),
+            io::ErrorKind::AddrInUse => format!("port {port} is in use; stop what uses it, or choose another port"),
             io::ErrorKind::PermissionDenied => {
                 format!("this process may not listen on port {port}; choose one above 1023")
             }

@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(used(), second);
         std::fs::write(folder.file("tls.crt"), "half a certif").unwrap();
         tokio::time::sleep(Duration::from_secs(30)).await;
-        assert_eq!(used(), second, "the last good one stays");
+        assert_eq!(used(), second, "the last good certificate is kept");
         let third = folder.renew();
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(used(), third);
@@ -291,7 +291,7 @@ mod tests {
         folder.renew();
         std::fs::write(folder.file("tls.key"), key).unwrap();
         let foreign = error(folder.certificate());
-        assert!(foreign.contains("tls.key: "), "the key is that of another one: {foreign}");
+        assert!(foreign.contains("tls.key: "), "the key belongs to another certificate: {foreign}");
         std::fs::write(folder.file("tls.crt"), "nothing").unwrap();
         let empty = error(folder.certificate());
         assert!(empty.contains("tls.crt: there is no certificate in it"), "{empty}");

@@ -162,6 +162,7 @@ impl Coordinator {
             shared: self.shared.clone(),
             settings: self.settings.clone(),
             source: self.source.clone(),
+            gates: Vec::new(),
         }
     }
 

@@ -75,6 +75,15 @@ pub(super) fn reason(key: &ObjectKey, slot: u32, phase: Phase, owner: SlotOwner<
     format!("{key} is in slot {slot}. {why}")
 }
 
+/// Returns a sentence about the controllers that do not work on an owned slot yet; empty without such controllers.
+pub(super) fn reason_of_closed(controllers: &[&str]) -> String {
+    match controllers {
+        [] => String::new(),
+        [one] => format!(" {one} waits for the list of its objects."),
+        many => format!(" {} wait for the list of its objects.", many.join(" and ")),
+    }
+}
+
 /// Returns why no replica reconciles a key in a namespace that the program does not watch.
 pub(super) fn reason_of_unwatched(key: &ObjectKey, slot: u32) -> String {
     let namespace = key.namespace.as_deref().unwrap_or_default();
@@ -108,6 +117,18 @@ mod tests {
         for owner in [SlotOwner::ThisReplica, SlotOwner::Vacant, SlotOwner::Unknown] {
             check(Phase::Owned, owner, owned);
             check(Phase::HandingOver, owner, handed_over);
+        }
+    }
+
+    #[test]
+    fn controllers_that_wait_for_a_slot_are_named() {
+        let cases: [(&[&str], &str); 3] = [
+            (&[], ""),
+            (&["podset"], " podset waits for the list of its objects."),
+            (&["podset", "backup"], " podset and backup wait for the list of its objects."),
+        ];
+        for (controllers, expected) in cases {
+            assert_eq!(reason_of_closed(controllers), expected);
         }
     }
 

@@ -168,12 +168,31 @@ mod tests {
         keys.find(|key| tenures.slots().slot_for(key) == slot).unwrap()
     }
 
-    #[tokio::test]
-    async fn uncertain_writes_are_forgotten_with_a_lost_slot() {
+    /// Returns a client whose requests get no response.
+    fn silent_client() -> Client {
         let silent = tower::service_fn(|_request: http::Request<Body>| {
             pending::<std::result::Result<http::Response<Body>, Infallible>>()
         });
-        let (manager, tenures) = sharded(Client::new(silent, "default"));
+        Client::new(silent, "default")
+    }
+
+    #[tokio::test]
+    async fn owned_slot_names_controllers_that_wait_for_it() {
+        let (manager, tenures) = sharded(silent_client());
+        let (view, env) = (manager.view(), &manager.controllers[0].env);
+        let (shards, key) = (view.shards().unwrap(), key_of(&tenures, 1));
+        let waits = format!("{} waits for the list of its objects.", env.spec.name);
+        assert!(!shards.explain(&key).reason.contains(&waits), "another replica owns it");
+        let tenure = tenures.begin(1, &WritePermit::always());
+        let reason = shards.explain(&key).reason;
+        assert!(reason.ends_with(&waits), "{reason}");
+        env.gate.open(&tenure);
+        assert!(!shards.explain(&key).reason.contains(&waits), "it works on it");
+    }
+
+    #[tokio::test]
+    async fn uncertain_writes_are_forgotten_with_a_lost_slot() {
+        let (manager, tenures) = sharded(silent_client());
         let controller = &manager.controllers[0];
         let (env, queue) = (&controller.env, &controller.queue);
         for slot in 0..2 {
@@ -181,7 +200,7 @@ mod tests {
             env.writer.uncertain_writes().add_lost(&key_of(&tenures, slot), &env.primary);
         }
         tenures.end(0);
-        assert!(serve_new_slots(&tenures, env, queue, &controller.history).now_or_never().is_none(), "it goes on");
+        assert!(serve_new_slots(&tenures, env, queue, &controller.history).now_or_never().is_none(), "it continues");
         assert_eq!(env.writer.uncertain_writes().keys(), [key_of(&tenures, 1)]);
     }
 
@@ -206,7 +225,7 @@ mod tests {
         tenures.end(0);
         let regained = tenures.begin(0, &WritePermit::always());
         let served = timeout(Duration::from_secs(1), serve_new_slots(&tenures, env, queue, &controller.history)).await;
-        assert!(served.is_err() && env.gate.is_open(&regained), "it goes on");
+        assert!(served.is_err() && env.gate.is_open(&regained), "it continues");
         assert_eq!(env.applied.primaries(), [key_of(&tenures, 1)]);
     }
 }

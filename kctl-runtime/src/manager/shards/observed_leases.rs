@@ -30,7 +30,8 @@ pub(super) struct ObservedLeases {
     /// Invariant: the time of a record is not before the time of the record that it replaced, so a renewal extends a
     /// Lease.
     records: BTreeMap<String, ObservedRecord>,
-    /// The last valid record of each Lease that got another holder without a release, and when it was replaced.
+    /// The last valid record of each Lease that was replaced without a release, by another holder, none, or a shorter duration, and
+    /// when that was.
     replaced: BTreeMap<String, ObservedRecord>,
     /// The notes of the holders of seats, by the name of the seat's Lease.
     notes: BTreeMap<String, SeatNote>,
@@ -54,22 +55,29 @@ impl ObservedLeases {
         let (is_held, is_valid) = (!record.holder().is_empty(), expiry(known) > now);
         let has_same_holder = known.0.holder() == record.holder();
         let is_renewal = is_held && is_valid && has_same_holder && known.0.duration() == record.duration();
+        let is_released = record.is_release_of(&known.0);
+        let ends_early = !has_same_holder || record.duration() < known.0.duration();
         let (before, _) = std::mem::replace(known, (record, now));
-        if is_held && is_valid && !has_same_holder && !before.holder().is_empty() {
+        if is_released {
+            self.replaced.remove(name);
+        } else if is_valid && ends_early && !before.holder().is_empty() {
             self.replaced.insert(name.into(), (before, now));
         }
         !is_renewal
     }
 
     /// Returns the record that a candidate with this identity uses to evaluate a Lease, and since when. It is the last
-    /// one, unless that names the candidate itself in place of a holder that had not released the Lease.
+    /// one, unless that took the place of a holder that had not released the Lease, and names the candidate itself or no holder, or
+    /// ends earlier.
     ///
-    /// Then the API server was restored from a backup, and that holder works until it notices. A candidate has not written
-    /// the Lease, or it would hold it.
+    /// The API server was restored from a backup, or a person has edited the Lease. The holder works until it notices
+    /// that. A candidate has not written the Lease, or it would hold it.
     pub(super) fn last_for_candidate(&self, name: &str, identity: &str, now: Instant) -> Option<&ObservedRecord> {
         let last = self.records.get(name)?;
-        let replaced = self.replaced.get(name).filter(|replaced| last.0.holder() == identity && expiry(replaced) > now);
-        Some(replaced.unwrap_or(last))
+        let names_no_other = last.0.holder() == identity || last.0.holder().is_empty();
+        let is_at_work =
+            |replaced: &&ObservedRecord| expiry(replaced) > now && (names_no_other || expiry(last) < expiry(replaced));
+        Some(self.replaced.get(name).filter(is_at_work).unwrap_or(last))
     }
 
     /// Records the note of the holder of a seat, `None` if it has none. Returns `true` if it has changed.
@@ -162,6 +170,11 @@ mod tests {
         }
     }
 
+    fn released(at: &str) -> Record {
+        let (seconds, time) = (Some(1), Some(at.to_owned()));
+        Record { lease_duration_seconds: seconds, acquire_time: time.clone(), ..held("", at) }
+    }
+
     #[test]
     fn lease_expires_one_duration_after_last_observed_change() {
         let (mut seen, start) = (ObservedLeases::default(), Instant::now());
@@ -181,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn renewal_of_valid_lease_is_no_change() {
+    fn renewal_of_valid_lease_is_not_a_change() {
         let (mut seen, start) = (ObservedLeases::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let longer = |renewed: &str| Record { lease_duration_seconds: Some(30), ..held("a", renewed) };
@@ -212,7 +225,7 @@ mod tests {
         let (mut seen, start) = (ObservedLeases::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         seen.observe("released", held("a", "1"), start);
-        seen.observe("released", held("", "2"), at(1));
+        seen.observe("released", released("2"), at(1));
         assert_eq!((seen.holder("released", at(1)), seen.expired_record("released", at(60))), (None, None));
         seen.observe("deleted", held("a", "1"), start);
         seen.observe_delete("deleted", at(10));
@@ -227,7 +240,7 @@ mod tests {
         for name in ["held", "released", "expired"] {
             seen.observe(name, held("b", "5"), start);
         }
-        seen.observe("released", held("", "6"), at(1));
+        seen.observe("released", released("6"), at(1));
         for name in ["held", "released"] {
             seen.observe(name, held("a", "1"), at(2));
         }
@@ -242,6 +255,31 @@ mod tests {
         assert_eq!(holder("released", "a", 3), Some(("a".into(), at(2))));
         assert_eq!(holder("expired", "a", 16), Some(("a".into(), at(15))));
         assert_eq!(holder("unknown", "a", 16), None);
+    }
+
+    /// The holder notices the edit at its next renewal.
+    #[test]
+    fn edited_lease_counts_for_its_duration() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let shorter = Record { lease_duration_seconds: Some(1), ..held("b", "5") };
+        for (edited, why) in [(held("", "5"), "no holder"), (shorter, "shorter"), (Record::default(), "empty")] {
+            let mut seen = ObservedLeases::default();
+            seen.observe("slot", held("b", "5"), start);
+            seen.observe("slot", edited.clone(), at(1));
+            let (record, since) = seen.last_for_candidate("slot", "a", at(15)).unwrap();
+            assert_eq!((record.holder(), *since), ("b", at(1)), "{why}");
+            assert_eq!(seen.last_for_candidate("slot", "a", at(16)), Some(&(edited, at(1))), "{why}");
+            seen.observe("slot", released("6"), at(2));
+            let (record, _since) = seen.last_for_candidate("slot", "a", at(3)).unwrap();
+            assert_eq!(record.holder(), "", "{why}, then released");
+            seen.observe("slot", held("b", "7"), at(4));
+            assert_eq!(
+                seen.last_for_candidate("slot", "a", at(5)),
+                Some(&(held("b", "7"), at(4))),
+                "{why}, then taken"
+            );
+        }
     }
 
     #[test]

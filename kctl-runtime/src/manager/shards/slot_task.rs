@@ -223,7 +223,7 @@ mod tests {
         drop(permit.acquire("patch ConfigMap default/web").await.unwrap());
         sleep_until(begun + longest.saturating_sub(Duration::from_millis(20))).await;
         assert!(tenures.current_permit(0).is_none(), "the slot is lost at the first renewal");
-        assert!(!held.is_finished(), "the write may be on its way");
+        assert!(!held.is_finished(), "the write may be in flight");
         held.await.unwrap();
         assert!((longest..longest + Duration::from_millis(20)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
     }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     KeyExplanation, ShardConfig,
-    explanation::{SlotOwner, reason, reason_of_rejected, reason_of_unwatched},
+    explanation::{SlotOwner, reason, reason_of_closed, reason_of_rejected, reason_of_unwatched},
     observed_leases::ObservedLeases,
     settings::disagreement,
 };
@@ -31,6 +31,8 @@ pub struct ShardView {
     pub(super) settings: Leadership,
     /// The watch of the Leases of slots and seats.
     pub(super) source: Arc<Source>,
+    /// The controllers with their gates. Empty in a view that only the coordinator uses.
+    pub(super) gates: Vec<(String, Gate)>,
 }
 
 impl std::fmt::Debug for ShardView {
@@ -68,6 +70,11 @@ pub struct SlotView {
 }
 
 impl ShardView {
+    /// Adds the controllers and their gates, for explanations.
+    pub(in crate::manager) fn with_gates(self, gates: Vec<(String, Gate)>) -> Self {
+        Self { gates, ..self }
+    }
+
     /// Returns the configuration, with the number of slots and the identity of this replica.
     pub fn config(&self) -> &ShardConfig {
         &self.config
@@ -128,11 +135,19 @@ impl ShardView {
         let reason = match disagreement {
             Some(disagreement) => reason_of_rejected(key, &disagreement),
             None if !self.config.watches(key) => reason_of_unwatched(key, slot),
-            None => reason(key, slot, phase, owner),
+            None => reason(key, slot, phase, owner) + &reason_of_closed(&self.closed_for(slot)),
         };
         let is_known = !is_rejected && matches!(owner, SlotOwner::Other(_) | SlotOwner::ThisReplica);
         let known = if is_known { holder } else { "" };
         KeyExplanation { slot, owner: known.to_owned(), state: phase.to_string(), reason }
+    }
+
+    /// Returns the names of the controllers that do not work on a slot yet although this replica owns it.
+    fn closed_for(&self, slot: u32) -> Vec<&str> {
+        let serving = self.tenures.serving();
+        let Some(tenure) = serving.iter().find(|tenure| tenure.slot() == slot) else { return Vec::new() };
+        let closed = self.gates.iter().filter(|(_, gate)| !gate.is_open(tenure));
+        closed.map(|(controller, _)| controller.as_str()).collect()
     }
 
     /// Returns the reason and the remedy while this replica does not work because others run with other settings.

@@ -41,7 +41,7 @@ pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     check_formats(schema, &mut push);
     let default = &schema["default"];
     if schema["x-kubernetes-int-or-string"] == true && !(default.is_null() || default.is_i64() || default.is_string()) {
-        push(format!("the default {default} is neither an integer nor a string"), "write another one");
+        push(format!("the default {default} is neither an integer nor a string"), "write an integer or a string");
     }
     check_numbers_and_enums(schema, name, &mut push);
     for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {

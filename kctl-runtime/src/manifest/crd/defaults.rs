@@ -5,7 +5,8 @@
 //! `pkg/apiserver/schema/defaulting/validation.go`). Rust doesn't notice: `#[kctl(default = 0, minimum = 1)]` compiles.
 //!
 //! Checked are type, bounds, enum, format, pattern, required and unknown fields, `oneOf` and its relatives, and, with the
-//! feature `rules`, CEL rules. The default of an object may leave out fields that have a default themselves.
+//! feature `rules`, CEL rules. The default of an object has all required fields, also those that have a default
+//! themselves: API servers validate it before they fill in nested defaults.
 
 use serde_json::{Map, Value};
 
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn default_that_is_no_multiple_is_reported() {
+    fn default_that_is_not_a_multiple_is_reported() {
         for (kind, factor, given, fits) in [
             ("number", json!(0.1), json!(0.3), true),
             ("number", json!(0.1), json!(0.7), true),

@@ -135,7 +135,7 @@ fn check_resource(names: &Value, problems: &mut Vec<Problem>) {
         }
     }
     if kind == list {
-        problems.push(Problem::new("names.listKind", "it is the same as the kind", "write another one"));
+        problems.push(Problem::new("names.listKind", "it is the same as the kind", "write another list kind"));
     }
     for (key, option) in [("shortNames", "shortname"), ("categories", "category")] {
         for value in names[key].as_array().into_iter().flatten().filter_map(Value::as_str) {

@@ -153,7 +153,7 @@ fn check_keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
         }
     }
     if has_fields(schema) && (schema["additionalProperties"].is_object() || schema["additionalProperties"] == false) {
-        push("a type can't have both fields and arbitrary keys".into(), "put the map into a field of its own");
+        push("a type can't have both fields and arbitrary keys".into(), "put the map into a separate field");
     }
     if schema["items"].is_array() {
         push("items of a list have one type".into(), "use a struct instead of a tuple");
@@ -435,7 +435,7 @@ fn check_nested(schema: &Value, base: Option<&Value>, path: &str, either: IntOrS
         let is_set = schema.get(key).is_some_and(|value| !value.is_null() && value != false && value != "");
         if is_set {
             let help =
-                "its variants must be objects with fields of their own, or write `#[kctl(schemaless)]` on the field";
+                "its variants must be objects with different fields, or write `#[kctl(schemaless)]` on the field";
             problems.push(Problem::new(name_of(path), format!("`{key}` can't depend on the variant"), help));
         }
     }

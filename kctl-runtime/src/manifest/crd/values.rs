@@ -99,7 +99,7 @@ pub(super) fn complete(schema: &mut Value, formats: Formats) {
     each_below(schema, &mut |below| complete(below, formats));
     let Some(schema) = schema.as_object_mut() else { return };
     integers(schema);
-    texts(schema, formats);
+    replace_string_formats(schema, formats);
     nulls(schema);
 }
 
@@ -177,7 +177,7 @@ fn tighten_bound(
 }
 
 /// Replaces formats of strings that API servers don't know or read more loosely than Rust does.
-fn texts(schema: &mut Map<String, Value>, formats: Formats) {
+fn replace_string_formats(schema: &mut Map<String, Value>, formats: Formats) {
     let is_own = schema.remove(FORMAT).is_some();
     if is_own || !has_type(schema, "string") {
         return;

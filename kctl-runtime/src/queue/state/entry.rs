@@ -53,7 +53,7 @@ impl Entry {
             self.consecutive_failures() == 0 || self.failing_since > 0,
             "reports sort failing keys by when they began to fail"
         );
-        debug_assert!(self.own_writes.len() <= OWN_WRITES_MAX, "further own writes count as those of others");
+        debug_assert!(self.own_writes.len() <= OWN_WRITES_MAX, "further own writes count as writes of others");
     }
 
     /// Returns `true` if the spec changed while it is processed, so that a failure of this run belongs to the old one.

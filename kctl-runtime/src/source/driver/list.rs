@@ -90,7 +90,7 @@ impl Source {
         };
         query.extend(token.as_ref().map(|token| format!("continue={}", url::escape(token))));
         if let Some(version) = version {
-            query.push(format!("resourceVersion={version}&resourceVersionMatch=NotOlderThan"));
+            query.push(format!("resourceVersion={}&resourceVersionMatch=NotOlderThan", url::escape(version)));
         }
         let operation = self.config.operation("list");
         let query = query.join("&");
@@ -130,7 +130,8 @@ impl Source {
 
     /// Lists the newest state concurrently with the watch, whole or in pages, and returns it with its version.
     ///
-    /// It falls back to pages as the reflector does, for this one read. All pages of a list show the same version.
+    /// It falls back to pages for this one read if the whole list is rejected or breaks off. All pages of a list show the same
+    /// version.
     ///
     /// # Errors
     /// A request fails, or slots are gained during each of [`GAINS_MAX`] lists. Nothing else is retried here.
@@ -166,6 +167,10 @@ impl Source {
                     }
                 }
                 Input::Failed(error) if matches!(request, Request::Whole { .. }) && wants_pages(&error) => {
+                    request = Request::List { version: None, token: None };
+                }
+                // A proxy that cuts each whole list would do so at each try.
+                Input::ListInterrupted(_) if matches!(request, Request::Whole { .. }) => {
                     request = Request::List { version: None, token: None };
                 }
                 Input::Failed(error) | Input::ListInterrupted(error) => return Err(error),

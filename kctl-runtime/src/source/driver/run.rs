@@ -100,9 +100,13 @@ impl Source {
             self.store.push(Delta::Close(scope.clone())).await;
         }
         scopes.retain(|scope| handles.iter().all(|(started, _)| started != scope));
+        let is_first = |scope: &NamespaceScope| {
+            let namespaces = &self.config.namespaces;
+            scope.as_ref().is_none_or(|added| namespaces.iter().any(|namespace| **namespace == **added))
+        };
         for scope in &scopes {
-            // The store has the scopes of the start. A later one may have been closed after it was added.
-            if start == Start::Later || removed.contains(scope) {
+            // The store has the scopes of the watch config. A later one may have been closed after it was added.
+            if start == Start::Later || removed.contains(scope) || !is_first(scope) {
                 self.store.push(Delta::Incomplete(scope.clone())).await;
             }
         }

@@ -77,6 +77,22 @@ async fn scope_removed_before_the_source_looks_is_closed() {
     assert!(source.store().is_synced(), "its list is applied");
 }
 
+#[tokio::test]
+async fn namespace_added_before_the_start_is_listed() {
+    let config = WatchConfig::of::<Pod>().in_namespaces(["a"]);
+    let store = SharedStore::for_namespaces(&config.namespaces);
+    let source = Source::new(source().client, config, Arc::new(store));
+    tokio::spawn(source.store().clone().write());
+    let (a, b): (NamespaceScope, NamespaceScope) = (Some("a".into()), Some("b".into()));
+    // The queue of the store was full, so that the store does not know `b`.
+    source.scopes().add(b.clone());
+    assert_eq!(source.update_scopes(&mut Handles::new(), Start::First).await, [a.clone(), b.clone()]);
+    for (scope, is_synced) in [(a, false), (b, true)] {
+        source.store().push_and_wait(Delta::Replace(scope, Vec::new(), "1".into())).await;
+        assert_eq!(source.store().is_synced(), is_synced);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn scopes_are_polled_while_others_change() {
     let config = WatchConfig::of::<Pod>().in_namespaces(["a"]);
@@ -119,6 +135,30 @@ async fn replicas_retry_at_different_times() {
     // Timers have a resolution of a millisecond.
     let n_apart = a.iter().zip(&b).filter(|(a, b)| a.abs_diff(**b) > Duration::from_millis(5)).count();
     assert!(n_apart > 0, "{a:?} {b:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn version_of_another_api_is_escaped() {
+    let queries = Arc::<Mutex<Vec<String>>>::default();
+    let noted = queries.clone();
+    // The version of an aggregated API is any string. The watch expires, so that the next list names the version as well.
+    let server = service_fn(move |request: http::Request<Body>| {
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let response = if query.contains("watch=true") {
+            http::Response::builder().status(410).body(Body::empty())
+        } else {
+            let list = r#"{"metadata":{"resourceVersion":"a+b&limit=1"},"items":[]}"#;
+            http::Response::builder().body(Body::from(list.as_bytes().to_vec()))
+        };
+        noted.lock().push(query);
+        ready(Ok::<_, Infallible>(response.unwrap()))
+    });
+    let source = Source::new(Client::new(server, "default"), WatchConfig::of::<Pod>(), Arc::default());
+    assert!(timeout(Duration::from_millis(500), source.run()).await.is_err(), "it retries");
+    let queries = queries.lock();
+    let is_escaped = |query: &String| query.contains("resourceVersion=a%2Bb%26limit%3D1");
+    assert!(queries.len() >= 3 && queries[0].is_empty(), "{queries:?}");
+    assert!(queries[1..].iter().all(is_escaped), "{queries:?}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::{ops::ControlFlow, pin::Pin, sync::atomic::Ordering, time::Duration};
 
 use futures::{StreamExt, future::BoxFuture};
 use http_body_util::{BodyDataStream, BodyExt};
+use kctl_apimachinery::url;
 use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 
@@ -188,7 +189,7 @@ impl Source {
     /// The server rejects the watch or does not answer within 60 s.
     async fn open(&self, scope: &NamespaceScope, request: &Request, life: Duration) -> Result<Chunks, ApiError> {
         let from = match request {
-            Request::Watch { version } => format!("resourceVersion={version}"),
+            Request::Watch { version } => format!("resourceVersion={}", url::escape(version)),
             _ => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=".to_owned(),
         };
         self.record_selection(scope);

@@ -23,7 +23,7 @@ impl Reflector {
     /// |---|---|---|
     /// | any | 404 | list, with the waits of a missing kind |
     /// | whole list | 400, 405, 413, 422 | pages, at once |
-    /// | list, page | 410, or 504 `Too large resource version` | newest state; at once unless that was requested |
+    /// | list, page | 410, or 504 `Too large resource version` | newest state; at once unless that was requested, or pages expired twice |
     /// | list, page | other | list again after the wait |
     /// | watch | 410 | list of at least the last version, at once; after the wait if the last watch expired too |
     /// | watch | no response | probe after the wait |
@@ -88,12 +88,17 @@ impl Reflector {
 
     /// Requests the newest state, because the page or version has expired, or this server has not reached it.
     ///
-    /// The newest state is always available. If just that was requested, a wait comes first.
+    /// The newest state is always available. If just that was requested, a wait comes first. So it does if the pages of the
+    /// last list expired as well: a server that forgets versions more quickly than it is read would be listed in a hot
+    /// loop.
     fn list_newest(&mut self) -> Vec<Effect> {
         let was_newest =
             matches!(self.request, Request::Whole { version: None } | Request::List { version: None, token: None });
+        let is_later_page = matches!(self.request, Request::List { token: Some(_), .. });
+        self.expired_pages = self.expired_pages.saturating_add(is_later_page.into());
         self.relist(None);
-        vec![if was_newest { Effect::Wait(self.backoff.next_wait()) } else { Effect::Next }]
+        let waits = was_newest || self.expired_pages > 1;
+        vec![if waits { Effect::Wait(self.backoff.next_wait()) } else { Effect::Next }]
     }
 
     /// Handles a 404: the server does not serve the kind.

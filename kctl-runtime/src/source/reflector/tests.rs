@@ -158,6 +158,25 @@ fn expired_page_starts_a_full_list() {
 }
 
 #[test]
+fn pages_that_always_expire_back_off() {
+    let expired = || [page("7", Some("t")), rejection(410)];
+    let mut inputs: Vec<Input> = [expired(), expired(), expired()].into_iter().flatten().collect();
+    inputs.extend([page("9", None), rejection(503), page("9", Some("t")), rejection(410)]);
+    check(
+        inputs,
+        "list - t, list - -, list - t, wait 800, list - -, list - t, wait 1600, list - -, \
+         watch 9, wait 3200, list 9 -, list - t, list - -",
+    );
+}
+
+#[test]
+fn list_without_a_version_is_repeated_without_one() {
+    // The server of `metrics.k8s.io` returns no version, and has no watch.
+    check_from_start(vec![page("", None), rejection(405), page("", None)], "watch , wait 800, whole -, watch ");
+    check(vec![page("", None), rejection(405), page("", None)], "watch , wait 800, list - -, watch ");
+}
+
+#[test]
 fn ended_watch_continues_without_a_list() {
     check(vec![page("7", None), closed_after(300)], "watch 7, watch 7");
 }

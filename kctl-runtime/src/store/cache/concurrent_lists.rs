@@ -149,7 +149,7 @@ mod tests {
         let cache =
             check(vec![list(&[], "5"), Delta::Listing(None), bookmark("20"), join(&[pod("x", "1", 7)], "10")], "+x@7");
         assert!(cache.has_joined());
-        assert_eq!(cache.revision(), 20, "the watch goes on where it was");
+        assert_eq!(cache.revision(), 20, "the watch continues where it was");
         check(
             vec![list(&[], "5"), bookmark("20"), list(&[pod("x", "1", 7)], "10")],
             "", // a list of the reflector is of the same selection as its watch
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn newer_namespace_read_supersedes_older_one() {
         let present = |objects: &[Arc<Stored>], version: &str| {
-            Delta::ListBesideWatch(Some("a".into()), objects.to_vec(), version.into())
+            Delta::ListDuringWatch(Some("a".into()), objects.to_vec(), version.into())
         };
         for version in [7, 21] {
             let x = pod("x", "1", version);
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn namespace_read_finds_objects_during_list() {
-        let present = |version: &str| Delta::ListBesideWatch(Some("a".into()), vec![pod("x", "1", 7)], version.into());
+        let present = |version: &str| Delta::ListDuringWatch(Some("a".into()), vec![pod("x", "1", 7)], version.into());
         for read in ["18", "25"] {
             check(
                 vec![

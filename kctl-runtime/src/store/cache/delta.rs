@@ -43,7 +43,7 @@ pub enum Delta {
     /// Everything of a scope up to this `resourceVersion` has been reported.
     Bookmark(NamespaceScope, String),
     /// The objects of a namespace at a `resourceVersion`, from a list concurrent with the watch.
-    ListBesideWatch(NamespaceScope, Vec<Arc<Stored>>, String),
+    ListDuringWatch(NamespaceScope, Vec<Arc<Stored>>, String),
     /// The whole scope is about to be listed concurrently with the watch. Until [`Join`](Self::Join), the store
     /// remembers which objects the watch reports as deleted.
     Listing(NamespaceScope),

@@ -35,11 +35,11 @@ impl Cache {
 
     /// Returns the objects of one namespace, sorted by name. `None` selects cluster-scoped objects.
     pub(crate) fn in_namespace(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
-        self.among(namespace).cloned().collect()
+        self.iter_namespace(namespace).cloned().collect()
     }
 
     /// Iterates over one namespace, at a cost of its objects and not of all.
-    fn among(&self, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Stored>> {
+    fn iter_namespace(&self, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Stored>> {
         // The empty name sorts before all names of the namespace.
         let first = ObjectKey::new(namespace, "");
         let is_in_namespace = move |object: &&Arc<Stored>| object.meta().namespace() == namespace;
@@ -126,9 +126,6 @@ impl Cache {
         }
         debug_assert_eq!(self.objects.len(), self.sorted.len(), "both hold the same objects");
         debug_assert!(!self.objects.is_empty() || self.n_bytes == 0, "the sizes of all objects were subtracted again");
-        debug_assert!(
-            !self.objects.is_empty() || self.owners.is_empty(),
-            "no removed object stays with its controller"
-        );
+        debug_assert!(!self.objects.is_empty() || self.owners.is_empty(), "no removed object keeps its controller");
     }
 }

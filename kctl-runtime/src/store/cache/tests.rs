@@ -103,7 +103,7 @@ fn earlier_selector_exit_keeps_an_own_delete() {
 }
 
 #[test]
-fn own_delete_of_an_unreported_object_holds() {
+fn own_delete_of_an_unreported_object_is_kept() {
     let short = [list(&[], "5"), Delta::Gone(pod("x", "1", 6).key().clone(), "1".into())];
     let late = [Delta::Apply(pod("x", "1", 6)), Delta::Delete(pod("x", "1", 7)), Delta::Apply(pod("x", "2", 8))];
     check(short.into_iter().chain(late).collect(), "+x@8");
@@ -380,7 +380,7 @@ fn later_list_of_earlier_versions_is_a_backup() {
 #[test]
 fn refresh_adds_and_deletes_by_version() {
     let read = |objects: &[Arc<Stored>], version: &str| {
-        Delta::ListBesideWatch(Some("a".into()), objects.to_vec(), version.into())
+        Delta::ListDuringWatch(Some("a".into()), objects.to_vec(), version.into())
     };
     let begin = || list(&[pod("x", "1", 5), pod("y", "2", 4)], "5");
     // Watch events older than the read change nothing, and later ones are applied.
@@ -399,7 +399,7 @@ fn refresh_adds_and_deletes_by_version() {
     // An object newer than the read is kept.
     check(vec![begin(), Delta::Apply(pod("x", "1", 11)), read(&[], "10")], "+x@5 +y@4 ~x@11 -y@4");
     // A read of another namespace changes nothing here.
-    let elsewhere = Delta::ListBesideWatch(Some("b".into()), Vec::new(), "10".into());
+    let elsewhere = Delta::ListDuringWatch(Some("b".into()), Vec::new(), "10".into());
     let cache = check(vec![begin(), elsewhere.clone(), Delta::Apply(pod("z", "4", 6))], "+x@5 +y@4 +z@6");
     assert_eq!(cache.reads_ahead.len(), 1);
     let cache = check(vec![begin(), elsewhere.clone(), Delta::Bookmark(None, "10".into())], "+x@5 +y@4");

@@ -112,7 +112,7 @@ async fn new_template_replaces_pods_once_ready() {
     let image = json!({ "template": { "spec": { "containers": [{ "name": "web", "image": "nginx:2" }] } } });
     world.patch(image).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(world.pods().await.len(), 3, "the old ones stay until a new one is ready, which is one at a time");
+    assert_eq!(world.pods().await.len(), 3, "the old Pods are kept until a new one is ready, one at a time");
     assert_eq!(world.wait_until_settled().await, (2, 2, 2));
     let images: Vec<_> =
         world.pods().await.iter().map(|pod| pod.spec.clone().unwrap().containers[0].image.clone()).collect();

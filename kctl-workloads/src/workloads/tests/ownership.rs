@@ -18,7 +18,7 @@ async fn recreated_deployment_adopts_its_orphaned_set() {
     assert!(sets.len() == 1 && sets[0].owner_references().is_empty(), "{sets:?}");
     world.create(2).await;
     assert_eq!(world.wait_until_settled().await, (2, 2, 2));
-    assert_eq!(names().await, before, "the Pods stay");
+    assert_eq!(names().await, before, "the Pods are kept");
     let sets = world.sets.list(&ListParams::default()).await.unwrap().items;
     assert_eq!((sets.len(), sets[0].owner_references()[0].kind.as_str()), (1, "Deployment"));
 }

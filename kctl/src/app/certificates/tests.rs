@@ -3,7 +3,7 @@
 
 mod foreign_secret;
 mod leader_writes;
-mod of_shards;
+mod sharded;
 mod two_replicas;
 
 use std::{
@@ -137,7 +137,7 @@ pub(super) fn authorities(server: &ApiServer) -> usize {
 #[tokio::test]
 async fn concurrent_replicas_create_one_secret_and_serve_it() {
     let (server, [one, two]) = world([ElectionRole::Standby, ElectionRole::Standby]).await;
-    assert!(write(&server).await.is_err(), "nobody has a certificate");
+    assert!(write(&server).await.is_err(), "no replica has a certificate");
     let now = Timestamp::now();
     let (first, second) = tokio::join!(one.pass(now), two.pass(now));
     // The second create is rejected, and that replica reads the Secret of the first one.
@@ -218,7 +218,7 @@ async fn any_replica_restores_a_lost_ca_bundle() {
     let body = serde_json::to_vec(&configuration).unwrap();
     let request = Request::put(PATH).header("content-type", "application/json").body(body).unwrap();
     let _replaced: Value = admin.request(request).await.unwrap();
-    assert!(write(&server).await.is_err(), "nobody is trusted");
+    assert!(write(&server).await.is_err(), "no authority is trusted");
     two.pass(now).await.unwrap();
     write(&server).await.unwrap();
 }

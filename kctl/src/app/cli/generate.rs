@@ -74,10 +74,12 @@ fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result
     let cert_manager = options.with.contains(&With::CertManager);
     #[cfg(not(feature = "webhook"))]
     let cert_manager = false;
+    let name = options.names.name.clone().unwrap_or_else(|| app.name.clone());
+    names::check_chart(&name)?;
     let chart = helm::chart(
         app,
         helm::ChartOptions {
-            name: options.names.name.clone().unwrap_or_else(|| app.name.clone()),
+            name,
             image: options.image.clone(),
             namespaces: distinct(&options.objects_in),
             manager: deploy.manager(app, &options.ring),
@@ -93,7 +95,7 @@ fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result
 }
 
 /// Prints or writes the role of the app, or compares it with that in a cluster.
-#[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "webhooks have permissions of their own"))]
+#[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "webhooks add permissions"))]
 pub(super) async fn generate_rbac(mut app: App, options: GenerateRbacOptions) -> Result<()> {
     let GenerateRbacOptions { names, roles, mut deploy, ring, out, diff } = options;
     let mut options = names.into_rbac_options(&app);

@@ -158,7 +158,7 @@ fn chart_has_its_folder_and_no_namespace() {
         assert!(parsed(options).is_ok(), "{options}");
     }
     for (options, part) in [
-        ("--check other", "--check has no folder beside --helm"),
+        ("--check other", "--check takes no folder with --helm"),
         ("--out other", "cannot be used with"),
         ("--namespace web", "cannot be used with"),
         ("--controller-ring web", "a chart has no values for the ring"),
@@ -249,10 +249,7 @@ fn check_needs_a_folder() {
     for command in ["generate-crds", "generate-rbac", "generate-manifests"] {
         let error = parse(Cli::command(), arguments(&format!("app {command} --check"))).err().unwrap();
         assert_eq!(error.exit_code(), 2);
-        assert!(
-            error.to_string().contains("--check needs a folder: write `--check DIR`, or add `--out DIR`"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("--check needs a folder: write `--check DIR`, or add --out"), "{error}");
         for line in ["--check deploy", "--check --out deploy", "--out deploy"] {
             assert!(parse(Cli::command(), arguments(&format!("app {command} {line}"))).is_ok(), "{command} {line}");
         }
@@ -355,4 +352,14 @@ fn request_above_its_limit_names_both_options() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn chart_with_a_dotted_name_is_rejected() {
+    let folder = std::env::temp_dir().join(format!("kctl-chart-name-{}", std::process::id()));
+    let line = format!("app generate-manifests --name web.v1 --helm {}", folder.display());
+    let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
+    let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
+    let error = generate_manifests(App::new("web").controller::<idle>(), options).unwrap_err().to_string();
+    assert!(error.contains("`web.v1` is not a valid name of a chart") && !folder.exists(), "{error}");
 }

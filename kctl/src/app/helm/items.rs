@@ -1,7 +1,7 @@
 //! The values of a chart, with their comments and defaults.
 
 use kctl_runtime::{manifest::Resources, shard::SLOTS_MAX};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     ChartOptions, Parts,
@@ -41,6 +41,12 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
         )
         .mark_given(Switch::from_flag(options.manager.shards.is_some())),
         map("strategy", "Strategy of the Deployment; empty for one that fits leaderElection and shards.", json!({})),
+        value(
+            "revisionHistoryLimit",
+            "Number of old ReplicaSets that are kept for a rollback; empty for the default of Kubernetes, 10.",
+            "".into(),
+            json!({ "type": ["integer", "string"] }),
+        ),
         image(options),
         list("imagePullSecrets", "Secrets for a private registry, for example `- name: registry`."),
         string("nameOverride", "Takes the place of the chart's name in names and labels.", ""),
@@ -52,6 +58,8 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
         list("extraEnvFrom", "ConfigMaps and Secrets with environment variables."),
         list("extraVolumes", "More volumes of the Pods."),
         list("extraVolumeMounts", "More volume mounts of the container."),
+        list("initContainers", "Containers that run before the program."),
+        list("extraContainers", "More containers of the Pods, after the one of the program."),
     ];
     if parts.has_controllers {
         items.push(watch_namespaces(options));
@@ -119,6 +127,12 @@ fn pods(parts: &Parts) -> Vec<Item> {
         map("podLabels", "More labels of the Pods.", json!({})),
         map("podSecurityContext", "Security settings of the Pods.", pod["securityContext"].clone()),
         map("securityContext", "Security settings of the container.", pod["containers"][0]["securityContext"].clone()),
+        probe(
+            "livenessProbe",
+            "Times of the liveness probe. Its path and port follow from the program.",
+            &parts.own.liveness,
+        ),
+        probe("readinessProbe", "Times of the readiness probe.", &parts.own.readiness),
         value(
             "terminationGracePeriodSeconds",
             "Seconds from SIGTERM to SIGKILL. Set it to at least 15 more than --graceful-shutdown-timeout, which is 30 s.",
@@ -142,6 +156,15 @@ fn pods(parts: &Parts) -> Vec<Item> {
         list("topologySpreadConstraints", "Rules for the spread of the Pods over zones and nodes."),
         string("priorityClassName", "PriorityClass of the Pods, for example `system-cluster-critical`.", ""),
     ]
+}
+
+/// Returns the value with the times of a probe. Other fields are rejected, because the template has what the probe asks.
+fn probe(key: &'static str, doc: &str, generated: &Value) -> Item {
+    let times = generated.as_object().into_iter().flatten().filter(|(field, _)| *field != "httpGet");
+    let default: Value = times.map(|(field, time)| (field.clone(), time.clone())).collect();
+    let fields = ["failureThreshold", "initialDelaySeconds", "periodSeconds", "successThreshold", "timeoutSeconds"];
+    let integers: Value = fields.map(|field| (field, json!({ "type": "integer", "minimum": 0 }))).into_iter().collect();
+    value(key, doc, default, json!({ "type": "object", "properties": integers, "additionalProperties": false }))
 }
 
 /// Returns the values of all objects except the Deployment.

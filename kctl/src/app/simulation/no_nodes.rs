@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 /// Takes the place of a kubelet and workload controllers, and does nothing.
 pub(crate) struct SimulatedNodes;
 
-#[expect(clippy::unused_self, reason = "the signatures are those of the nodes that `dev` simulates")]
+#[expect(clippy::unused_self, reason = "the nodes that `dev` simulates have these signatures")]
 impl SimulatedNodes {
     pub(crate) fn for_server(_server: &ApiServer, _tasks: &mut JoinSet<()>) -> Self {
         Self

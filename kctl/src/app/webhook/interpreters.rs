@@ -1,8 +1,8 @@
 //! The routes and the configuration of interpreters, for Karmada.
 
-use kctl_interpreter::webhook::{ClientConfig, Configuration, Metrics, WebhookOptions, routes};
+use kctl_interpreter::webhook::{Configuration, Metrics, WebhookOptions, routes};
 use kctl_runtime::reconcile::Result;
-use kctl_webhook::{admission, server::Routes};
+use kctl_webhook::server::{ClientConfig, Routes};
 use serde_json::Value;
 
 use super::App;
@@ -31,16 +31,10 @@ impl App {
     pub(super) fn interpreter_configuration(
         &self,
         name: &str,
-        client: &admission::ClientConfig,
+        client: &ClientConfig,
         authority: Option<&str>,
     ) -> Result<Value> {
-        let client = match client.clone() {
-            admission::ClientConfig::Url(url) => ClientConfig::Url(url),
-            admission::ClientConfig::Service { namespace, name, port } => {
-                ClientConfig::Service { namespace, name, port }
-            }
-        };
-        let configuration = Configuration { name, client, authority, timeout_seconds: TIMEOUT_SECONDS };
+        let configuration = Configuration { name, client: client.clone(), authority, timeout_seconds: TIMEOUT_SECONDS };
         Ok(configuration.object(&self.interpreters)?)
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn check_same(definition: &Value, written: &Value, client: &ClientCon
         _ => String::new(),
     };
     Err(Error::from(format!(
-        "{}: `{}` in #[resource] names another converter than {origin}, by which the functions of `App::conversion` are reached: \
+        "{}: `{}` in #[resource] names another converter than {origin}, through which the functions of `App::conversion` are reached: \
          `{}`\nhelp: leave `conversion(…)` out of #[resource]: `App::conversion` is enough{options}",
         name(definition),
         format_client_config(written),
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(check(&written, &ours("web")), Ok(()));
         let error = check(&written, &ours("pages")).unwrap_err();
         let expected = "Page.example.com: `conversion(service = \"web\", namespace = \"pages\")` in #[resource] names another \
-                        converter than the generated Service, by which the functions of `App::conversion` are reached: \
+                        converter than the generated Service, through which the functions of `App::conversion` are reached: \
                         `conversion(service = \"pages\", namespace = \"pages\")`\n\
                         help: leave `conversion(…)` out of #[resource]: `App::conversion` is enough, or write `--name web \
                         --namespace pages`";

@@ -402,7 +402,7 @@ impl Checks {
         if self.owners.slots.is_some() {
             return self.only_the_owner_writes(request, by, id);
         }
-        // No replica may write before the Lease is held for the first time, or after it was handed back.
+        // No replica may write before the Lease is held for the first time, or after it was released.
         let leader = self.leader.as_deref().unwrap_or_default();
         if self.elects && leader != number(by) {
             let (verb, author) = (request.verb, self.authors.author(by, &request.trace));

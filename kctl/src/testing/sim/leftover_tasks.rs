@@ -17,7 +17,7 @@ use super::checks::Violation;
 
 /// Name of the checker.
 const TASKS_END: &str = "tasks end with their process";
-/// Simulated time for writes that are on their way, and for tasks that notice the end.
+/// Simulated time for writes that are in flight, and for tasks that notice the end.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 thread_local! {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn client_counts_as_no_task() {
+    async fn client_does_not_count_as_a_task() {
         let client = Client::new(CountedService::new(ApiServer::new().service()), "default");
         assert_eq!(find_leftover_tasks().await, None);
         let task = tokio::spawn(std::future::pending::<()>());

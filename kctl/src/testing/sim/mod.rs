@@ -23,10 +23,10 @@
 mod app_logs;
 mod authors;
 mod checks;
+mod fault_targets;
 mod fresh_start;
-mod lapse;
+mod lease_lapse;
 mod leftover_tasks;
-mod met;
 mod normal;
 mod own_thread;
 mod owners;
@@ -336,8 +336,8 @@ impl Sim {
         self.twice_of_env.unwrap_or(self.twice)
     }
 
-    /// Returns a message if no fault of many runs has met the app. The replay of one run may have no such fault.
-    fn unmet_faults_message(&self, report: &Report, test: &str) -> Option<String> {
+    /// Returns a message if no fault of many runs hit the app. The replay of one run may have no such fault.
+    fn no_faults_message(&self, report: &Report, test: &str) -> Option<String> {
         let has_many = self.cases.iter().any(|cases| match cases {
             Cases::Singles(max) => *max > 0,
             Cases::Seeds(seeds) => !seeds.is_empty(),
@@ -346,7 +346,7 @@ impl Sim {
         (has_many && report.injected() == 0 && report.not_started() == 0).then(|| {
             let n = report.runs();
             format!(
-                "{test}: no fault met a request or a watch event of the app in {n} runs, so they prove nothing; set an app \
+                "{test}: no fault hit a request or a watch event of the app in {n} runs, so they prove nothing; set an app \
                  with a controller (`.app(…)`), objects that it reconciles (`.objects(…)`), or more seeds"
             )
         })
@@ -381,7 +381,7 @@ fn unreconciled_message(scenario: &Scenario, report: &Report, test: &str) -> Opt
 /// Runs a scenario for `#[kctl::test]`. The test harness shows the summary of a test that passes with `--show-output`.
 ///
 /// # Panics
-/// A run failed, no fault met the app, no object was reconciled, or the scenario can't be set up.
+/// A run failed, no fault hit the app, no object was reconciled, or the scenario can't be set up.
 #[doc(hidden)]
 pub fn simulate(scenario: &Scenario, seeds: u64, test: &SimulatedTest<'_>) {
     let clock = Stopwatch::start();
@@ -391,8 +391,8 @@ pub fn simulate(scenario: &Scenario, seeds: u64, test: &SimulatedTest<'_>) {
         eprintln!("{}: {}", test.name(), report.summary(clock.run_time()));
     }
     match report.map(|(report, sim)| {
-        let unmet = sim.unmet_faults_message(&report, test.name());
-        let coverage_message = unmet.or_else(|| unreconciled_message(scenario, &report, test.name()));
+        let no_faults = sim.no_faults_message(&report, test.name());
+        let coverage_message = no_faults.or_else(|| unreconciled_message(scenario, &report, test.name()));
         (report.failure().map(ToString::to_string), coverage_message)
     }) {
         Ok((None, None)) => {}
@@ -427,9 +427,9 @@ mod tests {
         for (sim, has_message) in cases {
             let report = sim.run(&idle).unwrap();
             assert_eq!((report.injected(), report.failure().is_none()), (0, true), "{sim:?}");
-            let message = sim.unmet_faults_message(&report, "sim::survives");
+            let message = sim.no_faults_message(&report, "sim::survives");
             assert_eq!(message.is_some(), has_message, "{sim:?}");
-            assert!(message.is_none_or(|text| text.starts_with("sim::survives: no fault met")), "{sim:?}");
+            assert!(message.is_none_or(|text| text.starts_with("sim::survives: no fault hit")), "{sim:?}");
         }
     }
 
@@ -439,7 +439,7 @@ mod tests {
         let simulated = || simulate(&Scenario::new(|| App::new("nothing")), 2, &test);
         let panic = std::panic::catch_unwind(simulated).unwrap_err();
         let text = panic.downcast_ref::<String>().unwrap();
-        assert!(text.starts_with("survives: no fault met"), "{text}");
+        assert!(text.starts_with("survives: no fault hit"), "{text}");
     }
 
     /// Has nothing to do.
@@ -493,7 +493,7 @@ mod tests {
             (2, 6),
             "only those without faults, of 3 single faults and 3 seeds"
         );
-        assert_eq!(sim.unmet_faults_message(&report, "survives"), None);
+        assert_eq!(sim.no_faults_message(&report, "survives"), None);
     }
 
     #[test]

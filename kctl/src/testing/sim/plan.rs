@@ -16,7 +16,7 @@ use std::{sync::Arc, time::Duration};
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
 use kctl_runtime::__private_0_1::ThawOrder;
 
-use super::lapse::LeaseLapse;
+use super::lease_lapse::LeaseLapse;
 
 pub(super) use self::{
     describe::{event, request, slow_lists},
@@ -80,7 +80,7 @@ pub(super) enum WriteFault {
     /// The process ends before or after the write took effect, and starts again, perhaps on a
     /// server that is behind.
     Crash { moment: Moment, behind: Option<StaleServer> },
-    /// The process ends and starts again. The write is on its way, and arrives this much later.
+    /// The process ends and starts again. The write is in flight, and arrives this much later.
     CrashLate(Duration),
     /// The process ends, and starts again only after [`OUTAGE`].
     Outage(Moment),

@@ -16,7 +16,7 @@ use kube::{
 use super::{
     Scenario,
     checks::{Violation, index_of},
-    lapse::{LeaseLapse, Renewals, longest_write},
+    lease_lapse::{LeaseLapse, Renewals, longest_write},
     plan::{Fault, Freeze, TimedFault},
     run::{prepare, run},
     world::Servers,

@@ -62,9 +62,9 @@ impl Report {
         self.n_not_started
     }
 
-    /// Returns the number of faults that met a request or a watch event, over all runs.
+    /// Returns the number of faults that hit a request or a watch event, over all runs.
     ///
-    /// Zero means that the faults never met the app, and that the simulation proved nothing.
+    /// Zero means that the faults never hit the app, and that the simulation proved nothing.
     pub fn injected(&self) -> u64 {
         self.injected.values().sum()
     }

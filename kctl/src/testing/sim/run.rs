@@ -91,8 +91,8 @@ pub(super) struct Outcome {
     pub(super) points: FaultPoints,
     /// Number of injected faults, by name.
     pub(super) injected: BTreeMap<&'static str, u64>,
-    /// The requests and events that the faults have met, by the index in the plan; `None` if the run was given up.
-    pub(super) met: Option<BTreeMap<usize, String>>,
+    /// The requests and events that the faults hit, by their index in the plan; `None` if the run was given up.
+    pub(super) fault_targets: Option<BTreeMap<usize, String>>,
     pub(super) n_runs: usize,
     pub(super) n_reconciles: u64,
     /// The backtrace of the panic that the finding is about, if `RUST_BACKTRACE` asks for backtraces.
@@ -157,7 +157,7 @@ pub(super) fn failed_outcome(found: Violation) -> Outcome {
         reference: Reference::default(),
         points: FaultPoints::default(),
         injected: BTreeMap::new(),
-        met: None,
+        fault_targets: None,
         n_runs: 1,
         n_reconciles: 0,
         backtrace: None,
@@ -189,7 +189,7 @@ async fn run_phases(
         never = progress::tick_with_time() => match never {},
     };
     let points = world.points();
-    let (mut injected, met) = (world.shared.faults.counts(), Some(world.shared.met.targets()));
+    let (mut injected, fault_targets) = (world.shared.faults.counts(), Some(world.shared.fault_targets.targets()));
     injected.extend(world.shared.external_counts());
     let (changes_by_app, n_reconciles) = {
         let checks = world.shared.checks.lock();
@@ -198,7 +198,8 @@ async fn run_phases(
     let reference = Reference { changes_by_app, ..reached };
     let backtrace = found.as_ref().and_then(|found| panics::backtrace_of(&found.message));
     let lines = world.lines();
-    let mut outcome = Outcome { lines, found, reference, points, injected, met, n_runs: 1, n_reconciles, backtrace };
+    let mut outcome =
+        Outcome { lines, found, reference, points, injected, fault_targets, n_runs: 1, n_reconciles, backtrace };
     if outcome.found.is_none() && scenario.spawned_tasks == SpawnedTasks::Found {
         tasks.shutdown().await;
         world.end();

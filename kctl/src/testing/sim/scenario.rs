@@ -58,7 +58,7 @@ pub(super) enum Simulated {
 ///
 /// let scenario = Scenario::new(app)
 ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")
-///     .invariant("settings stay", |snapshot: &Snapshot| {
+///     .invariant("one ConfigMap of settings", |snapshot: &Snapshot| {
 ///         let configs: Vec<ConfigMap> = snapshot.all();
 ///         if configs.len() > 1 { Err(format!("{} ConfigMaps", configs.len())) } else { Ok(()) }
 ///     });
@@ -85,11 +85,11 @@ pub struct Scenario {
     pub(super) kept: Vec<String>,
     pub(super) requests_per_change: u64,
     pub(super) optional_faults: OptionalFaults,
-    /// The judgement of keys that still fail once the state has settled.
+    /// Accepts or reports keys that still fail once the state has settled.
     pub(super) failing_keys: FailingKeys,
     /// The treatment of the objects that the app makes if it starts with the final ones of the users.
     pub(super) fresh_start: FreshStart,
-    /// The judgement of tasks that outlive all processes.
+    /// Accepts or reports tasks that outlive all processes.
     pub(super) spawned_tasks: SpawnedTasks,
     /// Plurals, and plurals with `/status`.
     pub(super) time_dependent: Vec<String>,
@@ -113,7 +113,7 @@ pub(super) struct OptionalFaults {
     pub(super) freezes: bool,
 }
 
-/// The judgement of keys that fail in a settled state.
+/// Accepts or reports keys that fail in a settled state.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum FailingKeys {
     /// They are a finding.
@@ -132,7 +132,7 @@ pub(super) enum FreshStart {
     Ignored,
 }
 
-/// The judgement of tasks that still run after all processes have ended.
+/// Accepts or reports tasks that still run after all processes have ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpawnedTasks {
     /// They are a finding.

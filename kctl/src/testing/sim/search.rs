@@ -404,7 +404,7 @@ impl<'a> Search<'a> {
             message: found.message,
             seed: case.name.clone(),
             replay: self.replay.replace("{seed}", &case.name),
-            faults: describe_faults(&case.plan, outcome.met.as_ref()),
+            faults: describe_faults(&case.plan, outcome.fault_targets.as_ref()),
             help,
             plan: case.plan.clone(),
             lines: outcome.lines,
@@ -413,11 +413,11 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Describes the faults of a plan. `met` has the requests and events that they met, by their index; `None` if that is not
-/// known.
-fn describe_faults(plan: &[Fault], met: Option<&BTreeMap<usize, String>>) -> Vec<String> {
-    let describe = |(index, fault): (usize, &Fault)| match met {
-        Some(met) => fault.describe_met(met.get(&index).map(String::as_str)),
+/// Describes the faults of a plan. `targets` has the request or event that each fault hit, by its index; `None` if that is
+/// not known.
+fn describe_faults(plan: &[Fault], targets: Option<&BTreeMap<usize, String>>) -> Vec<String> {
+    let describe = |(index, fault): (usize, &Fault)| match targets {
+        Some(targets) => fault.describe_with_target(targets.get(&index).map(String::as_str)),
         None => fault.to_string(),
     };
     plan.iter().enumerate().map(describe).collect()
@@ -508,10 +508,10 @@ mod tests {
         let cases = [
             (
                 WriteFault::Crash { moment: Moment::After, behind: Some(behind) },
-                "crash after write 1 took effect (met nothing)",
+                "crash after write 1 took effect (hit nothing)",
             ),
-            (WriteFault::Outage(Moment::Before), "crash before write 1 took effect (met nothing)"),
-            (WriteFault::CrashLate(Duration::from_secs(1)), "crash after write 1 took effect (met nothing)"),
+            (WriteFault::Outage(Moment::Before), "crash before write 1 took effect (hit nothing)"),
+            (WriteFault::CrashLate(Duration::from_secs(1)), "crash after write 1 took effect (hit nothing)"),
         ];
         for (what, expected) in cases {
             let mut search = Search::new(&scenario, &servers, "", 0);

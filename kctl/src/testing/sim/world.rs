@@ -38,7 +38,7 @@ pub(super) use self::servers::Servers;
 use self::{external_calls::ExternalFaults, processes::Process};
 use super::{
     checks::{Checks, End, SharedChecks, Violation},
-    met::MetFaults,
+    fault_targets::FaultTargets,
     owners::Owners,
     ownership::Ownership,
     panics,
@@ -68,8 +68,8 @@ pub(super) struct Shared {
     /// The API servers of the other clusters, by name.
     pub(super) others: Vec<(String, ApiServer)>,
     pub(super) faults: Faults,
-    /// The requests and events that the faults of the plan have met.
-    pub(super) met: MetFaults,
+    /// The requests and events that the faults of the plan hit.
+    pub(super) fault_targets: FaultTargets,
     /// The faults of calls of systems outside of the cluster.
     externals: Mutex<ExternalFaults>,
     /// The server that is behind at the next start of a process.
@@ -147,7 +147,7 @@ impl World {
             server,
             others,
             faults: Faults::seeded(plan.iter().find_map(Fault::jitter_seed).unwrap_or(seed)),
-            met: MetFaults::default(),
+            fault_targets: FaultTargets::default(),
             externals: Mutex::default(),
             next_behind: Arc::default(),
             next_start: Arc::default(),

@@ -54,7 +54,7 @@ fn afloat(ship: &Ship) -> Result<(), std::num::ParseIntError> {
 
 #[admission(validate, operations(connect), subresources(exec, attach))]
 fn no_shell(request: &Admission<Pod>) -> Result<()> {
-    request.warn("nobody should need a shell");
+    request.warn("no user should need a shell");
     Err(Denial::because("not here").into())
 }
 

@@ -114,7 +114,7 @@ async fn termination_between_writes_leaves_no_partial_set() {
     let n_pods = async || pods.list(&ListParams::default()).await.unwrap().items.len();
     let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);
     eventually("it writes", || async { n_pods().await > 0 }).await;
-    assert_eq!(program.terminate(), Some(0), "an orderly end is no failure");
+    assert_eq!(program.terminate(), Some(0), "an orderly end is not a failure");
     let _again = Running::start(&["run", "--kubeconfig", &kubeconfig]);
     ready(&client, 40).await;
     assert_eq!(n_pods().await, 40, "what the first one wrote was neither lost nor done twice");

@@ -48,7 +48,7 @@ impl Size {
     fn from_env() -> Self {
         let number = |name: &str, default: u64| {
             std::env::var(name)
-                .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+                .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
         };
         Self {
             sets: number("KCTL_SOAK_SETS", 1_000).try_into().unwrap(),
@@ -227,7 +227,7 @@ async fn wrong(server: &Server) -> Vec<String> {
     let n_live = server.ledger.lock().unwrap().n_live();
     if pods.len() != n_wanted || n_live != n_wanted {
         wrong.push(format!(
-            "{} pods, of which the watch reported {n_live}, where there should be {n_wanted}",
+            "{} pods, {n_live} of them reported by the watch, where there should be {n_wanted}",
             pods.len()
         ));
     }

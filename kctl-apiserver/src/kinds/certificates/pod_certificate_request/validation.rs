@@ -169,8 +169,8 @@ fn check_times(now: Timestamp, object: &Field<'_>, times: &Times, certificate: &
     let has_margin = before.min(after) >= REFRESH_MARGIN;
     let detail_of_chain = format!("leaf certificate lifetime must be from 1 hour to {most} seconds");
     let rules = [
-        ("notBefore", is_start, "must be that of the leaf certificate, within 5 minutes of now"),
-        ("notAfter", not_after == certificate.not_after, "must be that of the leaf certificate"),
+        ("notBefore", is_start, "must equal the time in the leaf certificate, within 5 minutes of now"),
+        ("notAfter", not_after == certificate.not_after, "must equal the time in the leaf certificate"),
         ("certificateChain", (signer::LIFETIME_MIN..=most).contains(&lifetime), &detail_of_chain),
         ("beginRefreshAt", has_margin, "must be at least 10 minutes after notBefore and before notAfter"),
     ];

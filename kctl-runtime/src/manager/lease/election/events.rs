@@ -22,7 +22,7 @@ pub enum Input {
     WaitEnded,
     /// The process stops.
     Stop {
-        /// `true` to release the Lease: no write of this process can be on its way any more.
+        /// `true` to release the Lease: no write of this process can be in flight any more.
         release: bool,
     },
 }

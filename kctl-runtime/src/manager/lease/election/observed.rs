@@ -26,6 +26,8 @@ pub(super) struct Observed {
     /// `true` if the record of `seen` is one that this process wrote, and no other process has held the Lease since.
     /// Invariant: `false` before a record was seen.
     pub(super) is_own: bool,
+    /// End of the Lease of another process whose record was replaced without a release: the process may be at work until then.
+    edited_until: Option<Instant>,
     /// `true` if the Lease did not exist at the last read.
     pub(super) is_gone: bool,
 }
@@ -47,11 +49,35 @@ impl Observed {
         self.seen.as_ref().map(|(record, _)| record)
     }
 
+    /// Notes that `record` was read, before it is [observed](Self::observe). Only its holder ends a Lease early, by a
+    /// release.
+    ///
+    /// A person may remove the holder, or shorten the duration, and a backup may have an earlier release. The holder
+    /// notices that at its next renewal, and works until then. client-go takes a Lease without a holder at once.
+    pub(super) fn note_edit(&mut self, record: &Record, now: Instant) {
+        let Some(last) = self.record().filter(|last| *last != record) else { return };
+        if record.is_release_of(last) {
+            self.edited_until = None;
+            return;
+        }
+        let ends_early = record.holder().is_empty() || record.duration() < last.duration();
+        if ends_early && !last.holder().is_empty() && self.is_held_by_other(now) {
+            // It may have renewed the Lease just before.
+            let end = self.observed_at(record, now) + last.duration();
+            self.edited_until = self.edited_until.max(Some(end));
+        }
+    }
+
+    /// Returns when this process saw a record that it reads now: when the watch of the Lease has shown it, if that was earlier.
+    fn observed_at(&self, record: &Record, now: Instant) -> Instant {
+        let watched = self.watched.as_ref().filter(|(watched, _)| watched == record);
+        watched.map_or(now, |(_, watched_at)| now.min(*watched_at))
+    }
+
     /// Records a record if it changed. Only the local time of the change counts; the times in it come from another
     /// clock.
     pub(super) fn observe(&mut self, record: Record, now: Instant, effects: &mut Vec<Effect>) {
-        let watched = self.watched.as_ref().filter(|(watched, _)| *watched == record);
-        let observed_at = watched.map_or(now, |(_, watched_at)| now.min(*watched_at));
+        let observed_at = self.observed_at(&record, now);
         if let Some((_, seen_at)) = self.seen.as_mut().filter(|(previous, _)| *previous == record) {
             *seen_at = observed_at.min(*seen_at);
             return;
@@ -85,9 +111,11 @@ impl Observed {
 
     /// Returns when the Lease of another process expires or has expired, `None` without such a holder.
     pub(super) fn expiry_of_other(&self) -> Option<Instant> {
-        let (record, observed_at) = self.seen.as_ref()?;
-        let is_other = !record.holder().is_empty() && !self.is_own;
-        is_other.then(|| *observed_at + record.duration())
+        if self.is_own {
+            return None;
+        }
+        let held = self.seen.as_ref().filter(|(record, _)| !record.holder().is_empty());
+        held.map(|(record, observed_at)| *observed_at + record.duration()).max(self.edited_until)
     }
 
     /// Checks the invariants of the fields between two inputs.

@@ -40,8 +40,10 @@ impl Election {
         }
         // The held Lease was deleted by hand. Without a record, a process that starts later could not know that it is
         // free.
-        let transitions = Record { lease_transitions: Some(0), ..Record::default() };
-        let released = Record::for_release(&transitions, wall);
+        // With the transitions of the deleted one, so that candidates which have seen it know this release.
+        let transitions = self.observed.record().and_then(|record| record.lease_transitions);
+        let deleted = Record { lease_transitions: transitions.or(Some(0)), ..Record::default() };
+        let released = Record::for_release(&deleted, wall);
         self.send(LeaseRequest::Create(released.create(&self.config)), now);
     }
 }

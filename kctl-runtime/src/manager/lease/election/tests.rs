@@ -108,6 +108,57 @@ fn own_record_of_a_backup_is_not_acquired() {
     }
 }
 
+/// A person has removed the holder, or shortened the Lease. The holder works until its next renewal.
+#[test]
+fn edited_lease_counts_for_its_former_duration() {
+    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let lease = |holder: &str, duration: u64, acquired: &str, renewed: &str| {
+        let spec = json!({
+            "holderIdentity": holder, "leaseDurationSeconds": duration, "acquireTime": acquired, "renewTime": renewed,
+        });
+        json!({ "metadata": { "resourceVersion": "7" }, "spec": spec })
+    };
+    let held = lease("b", 15, "0", "5");
+    let no_holder = [lease("", 15, "0", "5"), lease("", 1, "0", "5"), json!({ "metadata": {}, "spec": {} })];
+    let shorter = [lease("b", 1, "0", "5")];
+    for holders in [Holders::One, Holders::Together, Holders::Numbered { process: 1 }] {
+        for edited in no_holder.iter().chain(&shorter) {
+            let mut election = Election::new(config(), start).with_holders(holders);
+            election.handle(Input::Read(held.clone()), start, wall);
+            // Its last renewal may have been just before the edit.
+            for (seconds, is_taken) in [(2, false), (16, false), (17, true)] {
+                election.handle(Input::WaitEnded, at(seconds), wall);
+                election.handle(Input::Read(edited.clone()), at(seconds), wall);
+                assert_eq!(election.is_acquiring(), is_taken, "{holders:?}, {edited} after {seconds} s");
+            }
+        }
+        // A holder that releases the Lease has ended its work, also after an edit.
+        let mut election = Election::new(config(), start).with_holders(holders);
+        for (lease, seconds, is_taken) in
+            [(&held, 0, false), (&no_holder[0], 2, false), (&lease("", 1, "9", "9"), 4, true)]
+        {
+            election.handle(Input::WaitEnded, at(seconds), wall);
+            election.handle(Input::Read(lease.clone()), at(seconds), wall);
+            assert_eq!(election.is_acquiring(), is_taken, "{holders:?}, {lease} after {seconds} s");
+        }
+    }
+}
+
+/// With fewer transitions, a candidate that has seen the deleted Lease would count the release as one of a backup.
+#[test]
+fn deleted_lease_is_released_with_its_transitions() {
+    let (now, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let mut election = Election::new(config(), now);
+    let mut lease = Some(json!({ "metadata": {}, "spec": { "holderIdentity": "", "leaseTransitions": 3 } }));
+    perform(&mut election, &mut lease, now, wall);
+    assert!(election.leading.is_some());
+    election.handle(Input::Stop { release: true }, now, wall);
+    election.handle(Input::Absent, now, wall);
+    let Step::Send(LeaseRequest::Create(released), _) = election.step() else { panic!("{:?}", election.step()) };
+    assert_eq!((&released["spec"]["holderIdentity"], &released["spec"]["leaseTransitions"]), (&json!(""), &json!(4)));
+}
+
 /// With a wait after each read, replicas would lose the Lease while each of their requests takes 2.8 s.
 #[test]
 fn slow_reads_of_shared_lease_follow_each_other() {

@@ -13,7 +13,7 @@
 //! place. An API server rejects a rule above [`RULE_MAX`] and a CRD whose rules are above [`TOTAL_MAX`] together. The
 //! remedy is always a bound on a list, map or string.
 
-mod words;
+mod explain;
 
 use kctl_cel::{Environment, OldSelf, RULE_MAX, SchemaOf, TOTAL_MAX, Type, estimate, max_in_request};
 use kube_cel::cel::common::ast::IdedExpr;
@@ -104,7 +104,7 @@ fn check_rule(rule: &Value, environment: &Environment, schema: &Value, scope: Ru
     let mut found: Vec<Finding> = Vec::new();
     let uses_old = kctl_cel::names(source, "oldSelf");
     if uses_old && scope.forbids_old {
-        let what = "`oldSelf` is used where old and new items of a list cannot be told apart";
+        let what = "`oldSelf` is used where old and new items of a list cannot be distinguished";
         found.push((what.into(), "write `#[kctl(list = map(\"…\"))]` on the list, or the rule above the list".into()));
     }
     if !uses_old && !rule["optionalOldSelf"].is_null() {
@@ -163,13 +163,13 @@ fn compile_expression(
 ) -> Result<IdedExpr, Vec<Finding>> {
     let expression = parse(source).map_err(|finding| vec![finding])?;
     match kctl_cel::type_of(source, environment) {
-        Err(issues) => Err(issues.iter().map(|issue| words::explain(&issue.kind, environment)).collect()),
+        Err(issues) => Err(issues.iter().map(|issue| explain::explain(&issue.kind, environment)).collect()),
         Ok(Some(other)) if other != *expected => {
             let help = match expected {
                 Type::Text => "write a string: `string(…)` converts numbers",
                 _ => "compare something",
             };
-            let found = words::name(&other);
+            let found = explain::name(&other);
             Err(vec![(format!("{what} is of type {expected}, and this is of type {found}"), help.into())])
         }
         Ok(_) => match kctl_cel::instantiate(source) {

@@ -45,7 +45,7 @@ async fn foreign_secret_is_served_and_never_written() {
         for _renewal in 0..2 {
             fill(&server, kind, None).await;
             let before = versions(&server);
-            // After 400 days kctl would have renewed each certificate and authority of its own.
+            // After 400 days kctl would have renewed its own certificates and authorities.
             for at in [now, now + DAY * 400] {
                 for maintainer in &maintainers {
                     maintainer.pass(at).await.unwrap();

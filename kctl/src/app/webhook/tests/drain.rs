@@ -77,5 +77,5 @@ async fn webhooks_serve_until_workers_finish_on_shutdown() {
     go_on.notify_one();
     ended.await.unwrap().unwrap();
     assert!(server.object("", "configmaps", "default", "second").is_some(), "the app admitted what its worker wrote");
-    assert!(TcpStream::connect(address).await.is_err(), "nobody is served once the workers are done");
+    assert!(TcpStream::connect(address).await.is_err(), "no request is served once the workers are done");
 }

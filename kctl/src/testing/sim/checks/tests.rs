@@ -38,7 +38,7 @@ fn overlapping_reconciles_of_a_key_are_found() {
     let key = ObjectKey::new(Some("default"), "web");
     let cases: [(&str, End, bool); 4] = [
         ("nothing", |_, _| {}, true),
-        ("another one ended", |checks, _| end(checks, &ObjectKey::new(None, "web")), true),
+        ("the reconcile of another key ended", |checks, _| end(checks, &ObjectKey::new(None, "web")), true),
         ("it ended", end, false),
         ("its process ended", |checks, _| checks.authors.process_ended("app-0.1"), false),
     ];

@@ -14,13 +14,13 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// Describes the fault with the request or event that it has met in a run; `None` if it has met nothing.
-    pub(in crate::testing::sim) fn describe_met(&self, target: Option<&str>) -> String {
+    /// Describes the fault with the request or event that it hit in a run; `None` if it hit nothing.
+    pub(in crate::testing::sim) fn describe_with_target(&self, target: Option<&str>) -> String {
         match (self, target) {
             (_, Some(target)) => self.describe(&format!(" ({target})")),
             (Self::Jitter { .. } | Self::AtStep { .. } | Self::At { .. }, None) => self.to_string(),
             (Self::Write { .. } | Self::Read { .. } | Self::Event { .. } | Self::External { .. }, None) => {
-                format!("{self} (met nothing)")
+                format!("{self} (hit nothing)")
             }
         }
     }

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 use kctl_apiserver::faults::{EventSummary, RequestFault};
 
 use super::StaleServer;
-use crate::testing::sim::lapse::longest_write;
+use crate::testing::sim::lease_lapse::longest_write;
 
 /// The places for faults, recorded in the run without any.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +100,7 @@ impl FaultPoints {
     }
 
     /// Returns the times of the writes before the final state. Faults at a time are over before the final deletion begins, so
-    /// they meet none of its writes.
+    /// they hit none of its writes.
     pub(super) fn write_times_of_work(&self) -> &[Duration] {
         debug_assert!(self.write_times.is_sorted(), "writes are recorded as they are sent");
         &self.write_times[..self.write_times.partition_point(|time| *time < self.settled)]

@@ -10,7 +10,7 @@ use super::{
     points::{FaultPoints, fits},
     singles::{EXTERNAL, FAILURES, READ_FAILURES},
 };
-use crate::testing::sim::lapse::{LeaseLapse, Renewals, longest_write};
+use crate::testing::sim::lease_lapse::{LeaseLapse, Renewals, longest_write};
 
 /// With several instances, one of this many seeded faults is a Lease that lapses.
 const LAPSES_ONE_IN: u64 = 6;
@@ -31,7 +31,7 @@ const KINDS: [FaultKind; 13] = {
     [Crash, Crash, Crash, Crash, Failure, Failure, Failure, Event, Event, Event, Read, Timed, Timed]
 };
 
-/// With a delay that outlives the process, one of this many crashes leaves its write on its way.
+/// With a delay that outlives the process, one of this many crashes leaves its write in flight.
 const LATE_CRASHES_ONE_IN: u64 = 4;
 
 /// Faults of watch events, each for one random number, as for [`KINDS`].
@@ -90,7 +90,7 @@ const SHARD_FAULTS: [AnyOfShards; 3] = {
 const FROZEN_BEFORE_WRITE_MAX: Duration = Duration::from_millis(1_500);
 
 /// Milliseconds within which a freeze begins, from [`FROZEN_BEFORE_WRITE_MAX`] before a write on. At the end the write is
-/// on its way.
+/// in flight.
 const FROZEN_WITHIN_MILLIS: u64 = 2_400;
 
 /// The kind of a seeded fault, by the point at which it is injected.
@@ -331,8 +331,8 @@ impl FaultPoints {
 
     /// Returns a time before the final state was reached.
     ///
-    /// A run waits for the ends of its timed faults before it checks the final state. A later fault would only meet an app
-    /// that has nothing to do, and would never meet the deletion of all objects.
+    /// A run waits for the ends of its timed faults before it checks the final state. A later fault would only hit an app
+    /// that has nothing to do, and would never hit the deletion of all objects.
     fn any_time_of_work(&self, rng: &mut Rng) -> Duration {
         any_time_before(self.settled, rng)
     }

@@ -9,7 +9,7 @@ use super::{
     ExternalFault, Fault, Freeze, SINGLES_MAX, SKIPPED_EVENT_DELAY, STALE_SERVER_DURATION, TimedFault, WriteFault,
     points::{FaultPoints, fits},
 };
-use crate::testing::sim::lapse::{LeaseLapse, Renewals};
+use crate::testing::sim::lease_lapse::{LeaseLapse, Renewals};
 
 /// Offset in seconds of a wrong clock from the start, fast or slow.
 const SKEW: i64 = 3_600;

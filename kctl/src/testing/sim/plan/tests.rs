@@ -9,7 +9,7 @@ use super::{
     singles::{READ_FAILURES, sample_evenly},
     *,
 };
-use crate::testing::sim::lapse::{Renewals, longest_write};
+use crate::testing::sim::lease_lapse::{Renewals, longest_write};
 
 #[test]
 fn long_lists_are_thinned_evenly() {
@@ -37,7 +37,7 @@ fn restarts_of_settled_states_come_first() {
 
 #[test]
 fn leaders_are_frozen_shortly_before_each_write() {
-    // The last write is one of the final deletion, which no freeze could meet.
+    // The last write is one of the final deletion, which no freeze could hit.
     let write_times = [0, 20, 20, 40, 90].map(Duration::from_secs).to_vec();
     let settled = Duration::from_secs(60);
     let points = FaultPoints { write_times, n_writes: 5, instances: 2, settled, ..FaultPoints::default() };
@@ -59,7 +59,7 @@ fn leaders_are_frozen_shortly_before_each_write() {
 }
 
 #[test]
-fn external_calls_have_faults_of_their_own() {
+fn external_calls_have_separate_faults() {
     let points = FaultPoints { n_writes: 3, externals: vec!["create".into(), "tag".into()], ..FaultPoints::default() };
     let is_external = |fault: &Fault| matches!(fault, Fault::External { .. });
     assert_eq!(points.singles().iter().filter(|fault| is_external(fault)).count(), 10);
@@ -68,7 +68,7 @@ fn external_calls_have_faults_of_their_own() {
         let mut with = points.choose_faults(seed);
         let n_external = with.extract_if(.., |fault| is_external(fault)).count();
         assert!(n_external <= 1, "seed {seed}");
-        assert_eq!(with, none.choose_faults(seed), "the other faults of seed {seed} stay the same");
+        assert_eq!(with, none.choose_faults(seed), "the other faults of seed {seed} are the same");
     }
     let n_seeds = (0..200).filter(|seed| points.choose_faults(*seed).iter().any(is_external)).count();
     assert!((60..140).contains(&n_seeds), "{n_seeds} of 200");
@@ -128,7 +128,7 @@ fn every_older_state_is_tried_after_each_write() {
         "crash after write 2 took effect, restart on a server of edge that takes revision 21 for the newest state",
     ];
     assert_eq!(on_edge, expected);
-    assert_eq!(texts.len() - on_edge.len(), 7, "those of the app's own cluster");
+    assert_eq!(texts.len() - on_edge.len(), 7, "the faults of the app's own cluster");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn clock_jump_faults_cover_every_process() {
     assert_eq!(jumps.collect::<std::collections::BTreeSet<_>>(), [0, 1, 2].into());
 }
 
-/// A run waits for the ends of these faults before it checks the final state, so later ones would meet an idle app.
+/// A run waits for the ends of these faults before it checks the final state, so later ones would hit an idle app.
 /// [`CRASH_WINDOW_MIN`] is shorter than this work.
 #[test]
 fn timed_faults_of_seeds_meet_the_work() {
@@ -342,7 +342,7 @@ fn leases_lapse_shortly_before_a_write() {
         faults.into_iter().filter_map(of).collect()
     };
     for instances in [1, 2] {
-        // The last write is one of the final deletion, which no lapse could meet.
+        // The last write is one of the final deletion, which no lapse could hit.
         let (write_times, settled) = (vec![early, at, Duration::from_secs(60)], Duration::from_secs(30));
         let points = FaultPoints { write_times, n_writes: 3, instances, settled, ..FaultPoints::default() };
         let singles: Vec<_> = lapses(points.singles()).into_iter().map(|(time, _)| at.saturating_sub(time)).collect();

@@ -87,7 +87,7 @@ impl Scenario {
                 _ => continue,
             };
             return Err(Error::from(format!(
-                "rule {name:?}: {problem}; reports name only the rule, so give it another one"
+                "rule {name:?}: {problem}; reports name only the rule, so give it another name"
             )));
         }
         Ok(())
@@ -148,7 +148,7 @@ impl Scenario {
     /// slot writes for it.
     ///
     /// Plans of seeds also contain Leases of slots that are deleted by hand, and processes that
-    /// crash and have slow lists after their restart. Slots move while such a list is on its way,
+    /// crash and have slow lists after their restart. Slots move while such a list is in flight,
     /// and the watch is past it when it arrives. A process may be frozen in a reconcile for longer
     /// than its Leases last, as by SIGSTOP.
     ///
@@ -525,7 +525,7 @@ mod tests {
         let new = Scenario::default;
         let fine = |_: &crate::testing::Snapshot| Ok(());
         let pointer = "not a JSON pointer to a field; write";
-        let another = "reports name only the rule, so give it another one";
+        let another = "reports name only the rule, so give it another name";
         let cases = [
             (new().instances(0), "instances(0): no replica would run; write 1 or more".to_owned()),
             (new().sharded(), "sharded(): one replica has no one to share with; add `.instances(2)`".to_owned()),

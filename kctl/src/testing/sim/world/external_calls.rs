@@ -1,4 +1,4 @@
-//! Calls of fake systems outside of the cluster, which faults can meet as they meet requests.
+//! Calls of fake systems outside of the cluster, which faults can hit as they hit requests.
 
 use std::{
     cell::RefCell,
@@ -151,9 +151,9 @@ impl Shared {
             *externals.counts.entry(fault.name()).or_default() += 1;
             (index, fault)
         };
-        let mut begins = self.met.begins(index);
+        let mut begins = self.fault_targets.begins(index);
         begins();
-        self.met.record(call);
+        self.fault_targets.record(call);
         self.log("fault", format!("{call} of {process}: {fault}"));
         Some(fault)
     }

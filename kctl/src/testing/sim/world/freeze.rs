@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::{Shared, inject::is_work};
 use crate::testing::sim::{checks::index_of, plan::Freeze};
 
-/// Writes that are sent within this time before a freeze are on their way when it begins.
+/// Writes that are sent within this time before a freeze are in flight when it begins.
 const IN_FLIGHT_DURATION: Duration = Duration::from_secs(1);
 
 impl Shared {

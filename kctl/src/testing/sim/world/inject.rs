@@ -18,7 +18,7 @@ use tokio::{task::JoinSet, time::Instant};
 use super::Shared;
 use crate::testing::sim::{
     checks::{index_of, is_app, is_bookkeeping},
-    lapse::{LeaseLapse, longest_write},
+    lease_lapse::{LeaseLapse, longest_write},
     plan::{self, BOOKMARK_INTERVAL, Fault, Freeze, OUTAGE, SLOW_LISTS_DURATION, TimedFault, WriteFault},
 };
 
@@ -47,7 +47,7 @@ impl Shared {
         let start = Instant::now();
         let mut timed = Vec::new();
         for (index, fault) in plan.iter().enumerate() {
-            let begins = self.met.begins(index);
+            let begins = self.fault_targets.begins(index);
             match fault.clone() {
                 Fault::Write { nth, what } => self.faults.add(self.on_write(what, begins).nth(nth).times(1)),
                 Fault::Read { nth, what } => self.faults.add(fault_on_read(nth, what).then(begins)),
@@ -143,7 +143,7 @@ impl Shared {
     /// Lets the writes that a replica sends during a partition, or shortly before it, arrive after its end. Their process may
     /// have given them up, or be gone, by then.
     ///
-    /// The kernel sends the data of a connection again until the partition is over. A write that would be on its way for
+    /// The kernel sends the data of a connection again until the partition is over. A write that would be in flight for
     /// longer than the permit allows for is not among them.
     fn writes_after_partition(&self, instance: usize, end: Instant) {
         let longest = self.longest_write();
@@ -156,7 +156,7 @@ impl Shared {
     /// Delays everything that passes between a process and the server in this time by its length. Returns the end.
     fn partition(&self, instance: usize, from: Instant, length: Duration) -> Instant {
         let mut end = from + length;
-        // Without a Lease a process cannot know what is still on its way.
+        // Without a Lease a process cannot know what is still in flight.
         if self.scenario.instances > 1 {
             self.writes_after_partition(instance, end);
             end += self.longest_write();

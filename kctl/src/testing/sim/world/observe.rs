@@ -115,14 +115,14 @@ impl Shared {
                     &request.name,
                     &request.server,
                 );
-                self.met.record(&what);
+                self.fault_targets.record(&what);
                 let what = format!("{what} of {}", request.client);
                 let kctl_apiserver::faults::Fault::Request(fault) = fault else { return };
                 self.log("fault", format!("{what}: {}", plan::request(fault)));
             }
             Seen::AtEvent(event, fault) => {
                 let what = describe_target(&event.kind, &event.resource, &event.namespace, &event.name, &event.server);
-                self.met.record(&what);
+                self.fault_targets.record(&what);
                 let kctl_apiserver::faults::Fault::Event(fault) = fault else { return };
                 self.log("fault", format!("event {what} to {}: {}", event.client, plan::event(fault)));
             }

@@ -157,7 +157,7 @@ async fn update_and_delete_see_the_old_object() {
         let (code, _, status) = send(&client, Method::PATCH, "/web", &json!({ "spec": { "hosts": ["b"] } })).await;
         assert_eq!(code, 422, "{status}");
         assert!(
-            status["message"].as_str().unwrap().ends_with("spec.hosts[0]: Forbidden: the first host stays"),
+            status["message"].as_str().unwrap().ends_with("spec.hosts[0]: Forbidden: the first host must not change"),
             "{status}"
         );
 
@@ -182,7 +182,7 @@ async fn dry_run_returns_warnings_without_side_effects() {
         let (code, headers, object) = send(&client, Method::POST, "?dryRun=All", &order).await;
         assert_eq!((code, &object["spec"]["replicas"]), (201, &json!(1)), "{object}");
         let warnings: Vec<_> = headers.get_all("warning").iter().map(|value| value.to_str().unwrap()).collect();
-        assert_eq!(warnings, ["299 - \"one replica is none while it is replaced\""]);
+        assert_eq!(warnings, ["299 - \"one replica means no replica while it is replaced\""]);
         assert_eq!(ORDERED.load(Ordering::Relaxed), before);
         assert_eq!(send(&client, Method::GET, "/web", &json!({})).await.0, 404);
         assert_eq!(send(&client, Method::POST, "", &order).await.0, 201);

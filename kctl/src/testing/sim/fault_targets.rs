@@ -1,4 +1,4 @@
-//! Records the requests and watch events that the faults of a plan have met.
+//! Records the requests and watch events that the faults of a plan hit.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,17 +6,17 @@ use parking_lot::Mutex;
 
 /// The targets of the faults of one run, by the index of the fault in the plan. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct MetFaults(Arc<Mutex<Targets>>);
+pub(super) struct FaultTargets(Arc<Mutex<Targets>>);
 
 #[derive(Default)]
 struct Targets {
     /// The fault that is being injected. Its rule acts before the observer sees the target, both under one lock of the
     /// plan.
     current: Option<usize>,
-    met: BTreeMap<usize, String>,
+    hit: BTreeMap<usize, String>,
 }
 
-impl MetFaults {
+impl FaultTargets {
     /// Returns the function that a rule calls when it injects the fault with this index.
     pub(super) fn begins(&self, index: usize) -> impl FnMut() + Send + use<> {
         let targets = self.0.clone();
@@ -28,13 +28,13 @@ impl MetFaults {
     pub(super) fn record(&self, target: &str) {
         let mut targets = self.0.lock();
         if let Some(index) = targets.current.take() {
-            targets.met.entry(index).or_insert_with(|| target.to_owned());
+            targets.hit.entry(index).or_insert_with(|| target.to_owned());
         }
     }
 
     /// Returns the targets by the index of the fault.
     pub(super) fn targets(&self) -> BTreeMap<usize, String> {
-        self.0.lock().met.clone()
+        self.0.lock().hit.clone()
     }
 }
 
@@ -44,12 +44,12 @@ mod tests {
 
     #[test]
     fn target_belongs_to_the_fault_that_began() {
-        let met = MetFaults::default();
-        let mut begins = met.begins(3);
-        met.record("get pods default/a");
+        let targets = FaultTargets::default();
+        let mut begins = targets.begins(3);
+        targets.record("get pods default/a");
         begins();
-        met.record("patch pods default/a");
-        met.record("patch pods default/b");
-        assert_eq!(met.targets(), [(3, "patch pods default/a".to_owned())].into());
+        targets.record("patch pods default/a");
+        targets.record("patch pods default/b");
+        assert_eq!(targets.targets(), [(3, "patch pods default/a".to_owned())].into());
     }
 }

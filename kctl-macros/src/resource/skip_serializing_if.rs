@@ -46,20 +46,11 @@ pub(super) fn check(field: &Field, container: &[Attribute], markers: &Markers, e
 
 #[cfg(test)]
 mod tests {
-    use syn::DeriveInput;
-
     use super::*;
-    use crate::resource::markers;
+    use crate::resource::test_field;
 
-    /// Returns the messages about the first field of a struct.
     fn reported(source: &str) -> String {
-        let mut input: DeriveInput = syn::parse_str(source).unwrap();
-        let syn::Data::Struct(data) = &mut input.data else { panic!("a struct") };
-        let field = data.fields.iter_mut().next().unwrap();
-        let mut errors = Errors::default();
-        let markers = markers::take_markers(&mut field.attrs, &mut errors);
-        check(field, &input.attrs, &markers, &mut errors);
-        errors.into_result(()).err().map(|error| error.to_string()).unwrap_or_default()
+        test_field::reported(source, check)
     }
 
     #[test]

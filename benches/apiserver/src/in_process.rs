@@ -320,6 +320,6 @@ pub(crate) async fn memory() -> Result<Vec<Figure>, Failure> {
     Ok(vec![
         figure("100,000 Pods: compact JSON", mb(text), "MB"),
         figure("100,000 Pods: memory", mb(memory), "MB"),
-        figure("100,000 Pods: memory beside compact JSON", mb(memory) / mb(text), "times"),
+        figure("100,000 Pods: memory in relation to compact JSON", mb(memory) / mb(text), "times"),
     ])
 }

@@ -1,4 +1,4 @@
-//! Tests of the server while the disk of `--data` rejects writes.
+//! Tests of the folder of `--data`: a disk that rejects writes, lost files, and deeply nested objects.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -20,9 +20,9 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
         assert_eq!(response.0, 500, "{message}");
         assert!(message.contains("objects.jsonl: ") && message.contains(what), "{message}");
     };
-    check_error(&create("first").await, "it is done, and lost if the server ends before it can be kept");
-    check_error(&create("second").await, "nothing is changed until it can be kept");
-    check_error(&server.send_json("DELETE", &format!("{configs}/before"), &json!({})).await, "nothing is changed");
+    check_error(&create("first").await, "the write took effect, and is lost if the server ends before it is stored");
+    check_error(&create("second").await, "writes are rejected until this one can be stored");
+    check_error(&server.send_json("DELETE", &format!("{configs}/before"), &json!({})).await, "writes are rejected");
     let review = json!({ "spec": { "resourceAttributes": { "verb": "get", "resource": "pods" } } });
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     assert_eq!(server.send_json("POST", reviews, &review).await.0, 201, "it changes nothing");
@@ -69,7 +69,7 @@ async fn folder_with_certificates_but_empty_journal_is_rejected() {
     for text in ["", r#"{"revision":"#] {
         std::fs::write(&file, text).unwrap();
         let error = ApiServer::new().persist_in(&folder).err().unwrap().to_string();
-        assert!(error.contains("objects.jsonl: ") && error.contains("put back a copy"), "{error}");
+        assert!(error.contains("objects.jsonl: ") && error.contains("restore a copy"), "{error}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "the file is left as it is");
     }
     std::fs::write(&file, &original).unwrap();
@@ -84,15 +84,9 @@ async fn deepest_objects_survive_a_restart() {
     let folder = TestFolder::new("deep");
     let server = ApiServer::new();
     server.persist_in(&folder).unwrap();
-    let definition = json!({ "metadata": { "name": "foos.example.com" },
-        "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
-            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(server.send_json("POST", definitions, &definition).await.0, 201);
+    let foos = server.create_foo_crd().await;
     let deep = (0..125).fold(json!(1), |value, _| json!([value]));
     let foo = json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": "a" }, "spec": deep });
-    let foos = "/apis/example.com/v1/namespaces/default/foos";
     let (code, response) = server.send_json("POST", foos, &foo).await;
     assert_eq!(code, 201, "{response}");
     drop(server);
@@ -107,13 +101,7 @@ async fn deep_maps_survive_a_restart_or_are_rejected() {
     let folder = TestFolder::new("deep-maps");
     let server = ApiServer::new();
     server.persist_in(&folder).unwrap();
-    let definition = json!({ "metadata": { "name": "foos.example.com" },
-        "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
-            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(server.send_json("POST", definitions, &definition).await.0, 201);
-    let foos = "/apis/example.com/v1/namespaces/default/foos";
+    let foos = server.create_foo_crd().await;
     let mut codes = Vec::new();
     for n_levels in 110..=125 {
         let deep = (0..n_levels).fold(json!({}), |value, _| json!({ "a": value }));

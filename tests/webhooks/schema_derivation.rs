@@ -50,7 +50,7 @@ async fn fleets(_fleet: Arc<Fleet>, _cx: Context<fleets>) -> Result<Action> {
 }
 
 fn app() -> App {
-    let unused = || async { Err("a test has a server of its own".into()) };
+    let unused = || async { Err("a test has its own server".into()) };
     App::new("fleets").controller::<fleets>().conversion::<(up, down)>().cluster("edge", unused)
 }
 

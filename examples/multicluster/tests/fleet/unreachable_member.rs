@@ -15,9 +15,9 @@ async fn unreachable_member_keeps_its_share_and_catches_up() {
     fleet.links[0].disconnect();
     fleet.until("it is known to be away", async || !fleet.is_ready("member1").await).await;
     let health = async || fleet.health("deployment-web").await;
-    fleet.until("nobody knows how it is", async || health().await == ["Unknown", "Healthy"]).await;
+    fleet.until("the health of the member is unknown", async || health().await == ["Unknown", "Healthy"]).await;
     fleet.patch::<Deployment>("web", json!({ "spec": { "replicas": 20 } })).await;
-    fleet.until("the other one goes on", async || fleet.ready("web").await[1] == Some(16)).await;
+    fleet.until("the other member is still updated", async || fleet.ready("web").await[1] == Some(16)).await;
     assert_eq!(fleet.replicas("web").await[0], Some(2));
     fleet.patch::<ConfigMap>("web-settings", json!({ "data": { "greeting": "later" } })).await;
     fleet.rest().await;

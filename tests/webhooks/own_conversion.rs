@@ -59,7 +59,7 @@ async fn controller_starts_while_old_versions_are_stored() {
     let manager = app.manager(client).await.unwrap();
     tokio::spawn(manager.run(std::future::pending()));
     let early = tokio::time::timeout(Duration::from_millis(500), seen.recv()).await;
-    assert!(early.is_err(), "nobody converts yet: {early:?}");
+    assert!(early.is_err(), "no webhook converts yet: {early:?}");
     tokio::spawn(hooks.serve(std::future::pending()));
     let hosts = tokio::time::timeout(Duration::from_secs(30), seen.recv()).await.expect("caches fill");
     assert_eq!(hosts, Some(vec!["old.example.com".to_owned()]));

@@ -70,5 +70,5 @@ async fn requests_are_answered_despite_requests_without_end() {
     let late = "no response within 30s: the rest of the request did not come";
     let gave_way = "the rest of the request did not come, and other requests waited for its place: send it again";
     let n = |text: &str| responses.iter().filter(|response| why(response.as_ref().unwrap()) == text).count();
-    assert_eq!((n(late), n(gave_way)), (63, 237), "the newest 64 were read, of which one gave way");
+    assert_eq!((n(late), n(gave_way)), (63, 237), "the newest 64 were read, and one of them gave way");
 }

@@ -33,18 +33,18 @@ impl Lane {
     }
 }
 
-/// A process with steps.
-pub(crate) struct Beside {
+/// A process that runs steps in the background.
+pub(crate) struct BackgroundSteps {
     /// The running `cargo xtask`, which is killed on drop.
     process: Child,
     /// The file with standard output and standard error, so that the output of different steps does not mix.
     output: PathBuf,
 }
 
-impl Beside {
+impl BackgroundSteps {
     /// Starts `cargo xtask ARGUMENTS`, whose output goes to a file of the given name.
     pub(crate) fn start(lane: Lane, name: &str, arguments: &[&str], options: Options) -> Result<Self> {
-        let output = scratch("beside")?.join(name);
+        let output = scratch("background")?.join(name);
         let xtask = std::env::current_exe().map_err(|error| format!("failed to find the xtask program: {error}"))?;
         let run = match lane.niceness().zip(find("nice")) {
             Some((niceness, nice)) => Run::new(nice).args(["-n", niceness]).arg(xtask),
@@ -52,15 +52,15 @@ impl Beside {
         };
         let run = match lane {
             Lane::Idle => {
-                let own = target().join("beside");
-                shared_build::seed(&target(), &own)?;
-                run.env("CARGO_TARGET_DIR", own)
+                let idle_target = target().join("beside");
+                shared_build::seed(&target(), &idle_target)?;
+                run.env("CARGO_TARGET_DIR", idle_target)
             }
             Lane::Early | Lane::Waiting => run,
         };
         let run = run.args(arguments).args(options.install.then_some("--install"));
         let process = run.args(options.strict.then_some("--strict")).start(&output)?;
-        eprintln!("\n=== beside the next steps: {}; see {}", arguments.join(" "), output.display());
+        eprintln!("\n=== in the background: {}; see {}", arguments.join(" "), output.display());
         Ok(Self { process, output })
     }
 
@@ -87,10 +87,10 @@ impl Beside {
     /// A step failed, and the error has the one that the process has printed. Or its output is lost, and with it the tests that
     /// ran and the checks that were left out.
     pub(crate) fn finish(mut self, gate: &mut Gate) -> Result {
-        let status = self.process.wait().map_err(|error| format!("failed to wait for the steps beside: {error}"));
+        let status = self.process.wait().map_err(|error| format!("failed to wait for the background steps: {error}"));
         let output = std::fs::read(&self.output).map_err(|error| format!("{}: {error}", self.output.display()))?;
         let output = String::from_utf8_lossy(&output);
-        eprintln!("\n=== beside the other steps:\n{output}");
+        eprintln!("\n=== from the background:\n{output}");
         gate.read(&output);
         if status?.success() {
             Ok(())
@@ -106,7 +106,7 @@ fn last_error(output: &str) -> Option<&str> {
     output.rsplit_once("\nerror: ").map(|(_before, error)| error.trim_end())
 }
 
-impl Drop for Beside {
+impl Drop for BackgroundSteps {
     /// Kills the steps if they still run, and stops their API servers.
     fn drop(&mut self) {
         if matches!(self.process.try_wait(), Ok(None)) {
@@ -123,10 +123,10 @@ impl Drop for Beside {
 mod tests {
     use super::*;
 
-    impl Beside {
+    impl BackgroundSteps {
         /// Starts a shell script in place of steps.
         pub(crate) fn of_script(name: &str, script: &str) -> Self {
-            let output = scratch("beside-test").unwrap().join(name);
+            let output = scratch("background-test").unwrap().join(name);
             let process = Run::new("sh").args(["-c", script]).start(&output).unwrap();
             Self { process, output }
         }
@@ -141,30 +141,30 @@ mod tests {
 
     #[test]
     fn failure_and_results_reach_the_gate() {
-        let beside = Beside::of_script(
+        let steps = BackgroundSteps::of_script(
             "failed",
             "echo 'test a ... ok'; echo 'test result: ok. 1 passed; 0 failed'; echo 'error: clippy: lints' >&2; exit 1",
         );
         let mut gate = Gate::new(Options::default());
-        let error = beside.finish(&mut gate).unwrap_err();
+        let error = steps.finish(&mut gate).unwrap_err();
         assert!(error.starts_with("clippy: lints\n"), "{error}");
         assert_eq!(gate.ledger.n_passed(), 1);
     }
 
     #[test]
     fn success_with_lost_output_is_a_failure() {
-        let mut beside = Beside::of_script("lost", "exit 0");
-        beside.output.set_extension("removed");
-        assert!(beside.finish(&mut Gate::new(Options::default())).unwrap_err().contains("lost.removed: "));
+        let mut steps = BackgroundSteps::of_script("lost", "exit 0");
+        steps.output.set_extension("removed");
+        assert!(steps.finish(&mut Gate::new(Options::default())).unwrap_err().contains("lost.removed: "));
     }
 
     #[test]
     fn only_running_process_has_an_id() {
-        let mut beside = Beside::of_script("running", "exec sleep 600");
-        let id = beside.process.id();
-        assert_eq!(beside.running_id(), Some(id));
-        beside.process.kill().unwrap();
-        beside.process.wait().unwrap();
-        assert_eq!(beside.running_id(), None);
+        let mut steps = BackgroundSteps::of_script("running", "exec sleep 600");
+        let id = steps.process.id();
+        assert_eq!(steps.running_id(), Some(id));
+        steps.process.kill().unwrap();
+        steps.process.wait().unwrap();
+        assert_eq!(steps.running_id(), None);
     }
 }

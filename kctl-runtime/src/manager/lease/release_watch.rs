@@ -19,7 +19,7 @@ use crate::{
     store::{Change, Handler, SharedStore},
 };
 
-/// Wakes `handed_back` each time the Lease has no holder. If processes hold it together, also when the first of them
+/// Wakes `released` each time the Lease has no holder. If processes hold it together, also when the first of them
 /// acquires it, so that those that waited begin at the same time.
 ///
 /// `role` has the options of `generate-rbac` that print the permission.
@@ -30,14 +30,15 @@ pub(super) async fn watch_for_release(
     config: &ElectionConfig,
     holders: Holders,
     role: &str,
-    handed_back: Arc<Notify>,
+    released: Arc<Notify>,
 ) {
     let leases = WatchConfig {
         namespaces: vec![config.namespace.clone()],
         fields: format!("metadata.name={}", config.name),
         ..WatchConfig::of::<Lease>()
     };
-    let source = Source::new(client, leases, Arc::new(SharedStore::default())).with_role(role);
+    let store = SharedStore::for_namespaces(&leases.namespaces);
+    let source = Source::new(client, leases, Arc::new(store)).with_role(role);
     source.seed_jitter(config.seed);
     let store = source.store().clone();
     let shared = Some(config.identity.clone()).filter(|_| holders == Holders::Together);
@@ -50,7 +51,7 @@ pub(super) async fn watch_for_release(
         };
         let is_free = holder.as_deref() == Some("");
         if is_free || (shared.is_some() && holder == shared && before != holder) {
-            handed_back.notify_one();
+            released.notify_one();
         }
     });
     let subscribe = async { drop(store.subscribe(handler).await) };
@@ -60,4 +61,38 @@ pub(super) async fn watch_for_release(
 /// Returns the holder of a Lease, an empty string if it is free, and `None` if the Lease cannot be read.
 fn holder_of(lease: &Stored) -> Option<String> {
     serde_json::from_str(&lease.json()).ok().map(|lease| Record::read(&lease).holder().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, future::pending, time::Duration};
+
+    use kube::client::Body;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn release_before_the_first_list_is_noticed() {
+        for (holder, is_noticed) in [("", true), ("b", false)] {
+            let server = tower::service_fn(move |request: http::Request<Body>| async move {
+                if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+                    return pending().await;
+                }
+                let meta = r#"{"name":"web","namespace":"shop","uid":"1","resourceVersion":"7"}"#;
+                let lease = format!(r#"{{"metadata":{meta},"spec":{{"holderIdentity":"{holder}"}}}}"#);
+                let list = format!(r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{lease}]}}"#);
+                Ok::<_, Infallible>(http::Response::new(Body::from(list.into_bytes())))
+            });
+            let (config, released) = (ElectionConfig::new("web", "shop", "a"), Arc::<Notify>::default());
+            let client = Client::new(server, "default");
+            let watch = watch_for_release(client, &config, Holders::One, "", released.clone());
+            tokio::select! {
+                () = watch => panic!("it never ends"),
+                noticed = timeout(Duration::from_secs(1), released.notified()) => {
+                    assert_eq!(noticed.is_ok(), is_noticed, "`{holder}`");
+                }
+            }
+        }
+    }
 }

@@ -29,7 +29,7 @@ pub(super) struct LeaseLapse {
     pub(super) renewals: Renewals,
     /// Time for which requests fail: about as long as a Lease lasts.
     pub(super) length: Duration,
-    /// Time for which each write is on its way: [`longest_write`] of the scenario.
+    /// Time for which each write is in flight: [`longest_write`] of the scenario.
     pub(super) write_delay: Duration,
     /// The only slot whose Lease lapses. `None` for all Leases of a replica.
     pub(super) slot: Option<u32>,

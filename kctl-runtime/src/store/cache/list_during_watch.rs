@@ -47,7 +47,7 @@ impl Cache {
     }
 
     /// Applies a concurrent list of one namespace. Objects that are not in it are deleted, unless they are newer.
-    pub(super) fn apply_list_beside_watch(
+    pub(super) fn apply_list_during_watch(
         &mut self,
         scope: NamespaceScope,
         objects: Vec<Arc<Stored>>,

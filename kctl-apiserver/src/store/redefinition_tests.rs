@@ -39,7 +39,7 @@ async fn fields_follow_the_schema_across_restarts() {
     redefine(&server, &other).await;
     let read = server.succeed("GET", THING, &Value::Null).await;
     assert_eq!(read["spec"], json!({ "b": "filled" }));
-    assert_eq!(read["metadata"], made["metadata"], "nobody has written it");
+    assert_eq!(read["metadata"], made["metadata"], "no client has written it");
     drop(server);
 
     let restarted = ApiServer::new();

@@ -268,7 +268,7 @@ mod tests {
         server.send_json("DELETE", "/api/v1/namespaces/n", &json!({})).await;
         moment().await;
         assert!(server.object("", "configmaps", "default", "b").is_some());
-        let namespace = server.object("", "namespaces", "", "n").expect("nobody empties it");
+        let namespace = server.object("", "namespaces", "", "n").expect("the namespace is not deleted");
         assert_eq!(namespace["status"]["phase"], "Terminating");
         assert_eq!(server.pending(), 0);
     }
