@@ -79,7 +79,7 @@ impl Observed {
     /// clock.
     pub(super) fn observe(&mut self, record: Record, now: Instant, effects: &mut Vec<Effect>) {
         if self.is_own {
-            // A later edit may end the term of this process, which then acquires the Lease again without a wait.
+            // If this Lease is emptied as well, this process restores it at once, and not at the end of an earlier term.
             self.edited_until = None;
         }
         let observed_at = self.observed_at(&record, now);
@@ -126,7 +126,7 @@ impl Observed {
     /// Checks the invariants of the fields between two inputs.
     pub(super) fn check(&self) {
         debug_assert!(!self.is_own || self.seen.is_some(), "a record that was written was seen");
-        debug_assert!(!self.is_own || self.edited_until.is_none(), "a holder waits for no earlier one");
+        debug_assert!(!self.is_own || self.edited_until.is_none(), "a holder does not wait for an earlier one");
         let is_pending = self.publication == Publication::Pending;
         debug_assert!(!is_pending || self.seen.is_some(), "a holder to publish has a record");
     }

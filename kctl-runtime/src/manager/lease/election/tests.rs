@@ -153,15 +153,22 @@ fn leader_restores_an_emptied_lease_at_once() {
     let unknown = Record { holder_identity, lease_duration_seconds: Some(30), ..Record::default() };
     let election = Election::new(config(), start).with_holders(Holders::Together);
     let mut election = election.with_observed_record(unknown, start).with_missing_lease();
-    let spec = json!({ "holderIdentity": "a", "leaseDurationSeconds": 15, "acquireTime": "0", "renewTime": "1" });
-    let mut lease = Some(json!({ "metadata": {}, "spec": spec }));
+    let mut lease = Some(json!({ "metadata": {}, "spec": {
+        "holderIdentity": "a", "leaseDurationSeconds": 15, "acquireTime": "0", "renewTime": "1", "leaseTransitions": 4,
+    }}));
     perform(&mut election, &mut lease, start, wall);
     assert!(election.leading.is_some());
-    lease = Some(json!({ "metadata": {}, "spec": { "holderIdentity": "" } }));
+    let mut lease = lease.map(|mut lease| {
+        lease["spec"]["holderIdentity"] = "".into();
+        lease
+    });
     let next = start + Duration::from_secs(2);
     election.handle(Input::WaitEnded, next, wall);
     perform(&mut election, &mut lease, next, wall);
-    assert_eq!(Record::read(&lease.unwrap_or_default()).holder(), "a");
+    let restored = Record::read(&lease.unwrap_or_default());
+    assert_eq!(restored.holder(), "a");
+    // With an `acquireTime` of now, a process that joins would take the Lease for new.
+    assert_eq!((restored.acquire_time.as_deref(), restored.lease_transitions), (Some("0"), Some(4)));
 }
 
 /// With fewer transitions, a candidate that has seen the deleted Lease would count the release as one of a backup.
