@@ -13,7 +13,7 @@ use tokio::{
 };
 
 /// Maximum number of elections that have a turn. It is less than the number of idle connections that a client keeps
-/// ([`connection`](crate::connection)), so each further election finds an open one.
+/// ([`connection`](crate::connection)), so each further election finds an open one. Only slow elections may open more.
 ///
 /// Leases that are acquired in turns are also renewed one after the other, and not in the same moment.
 const AT_ONCE_MAX: usize = 16;
@@ -22,7 +22,7 @@ const AT_ONCE_MAX: usize = 16;
 /// They bound the requests of an overloaded process or API server, because more would delay its renewals. On a slow network
 /// three times as many elections run as on a fast one.
 const SLOW_MAX: usize = 32;
-/// Longest turn of an election while there are less than [`SLOW_MAX`] slow ones.
+/// Longest turn of an election while there are fewer than [`SLOW_MAX`] slow ones.
 const TURN_MAX: Duration = Duration::from_millis(250);
 
 /// The turns of the elections of one process. Clones share them.

@@ -235,8 +235,8 @@ impl Elector {
 
     /// Takes part in the election until the Lease is lost or `stop` is ready, and returns why it ended.
     ///
-    /// `stop` returns `true` to release the Lease, which is only safe once no write of this process can be on
-    /// its way. With `false` the Lease expires.
+    /// `stop` returns `true` to release the Lease, which is only safe once no write of this process can be in
+    /// flight. With `false` the Lease expires.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the Lease to expire. Writes are permitted no longer than that. On another runtime, a renewal

@@ -375,7 +375,7 @@ fn compare_bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change
             } else {
                 format!("had {key} {} and has {}", old[key], new[key])
             };
-            tighter(what, "a value that it excludes");
+            tighter(what, "a value that the new constraint excludes");
         }
     }
 }

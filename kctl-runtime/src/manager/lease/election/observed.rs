@@ -27,6 +27,7 @@ pub(super) struct Observed {
     /// Invariant: `false` before a record was seen.
     pub(super) is_own: bool,
     /// End of the Lease of another process whose record was replaced without a release: the process may be at work until then.
+    /// Invariant: `None` while the Lease is this process's own.
     edited_until: Option<Instant>,
     /// `true` if the Lease did not exist at the last read.
     pub(super) is_gone: bool,
@@ -77,6 +78,10 @@ impl Observed {
     /// Records a record if it changed. Only the local time of the change counts; the times in it come from another
     /// clock.
     pub(super) fn observe(&mut self, record: Record, now: Instant, effects: &mut Vec<Effect>) {
+        if self.is_own {
+            // If this Lease is emptied as well, this process restores it at once, and not at the end of an earlier term.
+            self.edited_until = None;
+        }
         let observed_at = self.observed_at(&record, now);
         if let Some((_, seen_at)) = self.seen.as_mut().filter(|(previous, _)| *previous == record) {
             *seen_at = observed_at.min(*seen_at);
@@ -121,6 +126,7 @@ impl Observed {
     /// Checks the invariants of the fields between two inputs.
     pub(super) fn check(&self) {
         debug_assert!(!self.is_own || self.seen.is_some(), "a record that was written was seen");
+        debug_assert!(!self.is_own || self.edited_until.is_none(), "a holder does not wait for an earlier one");
         let is_pending = self.publication == Publication::Pending;
         debug_assert!(!is_pending || self.seen.is_some(), "a holder to publish has a record");
     }

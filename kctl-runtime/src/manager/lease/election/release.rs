@@ -39,8 +39,7 @@ impl Election {
             return self.end(End::Stopped, effects);
         }
         // The held Lease was deleted by hand. Without a record, a process that starts later could not know that it is
-        // free.
-        // With the transitions of the deleted one, so that candidates which have seen it know this release.
+        // free. The record has the transitions of the deleted one, so that candidates that saw it recognize the release.
         let transitions = self.observed.record().and_then(|record| record.lease_transitions);
         let deleted = Record { lease_transitions: transitions.or(Some(0)), ..Record::default() };
         let released = Record::for_release(&deleted, wall);

@@ -53,7 +53,11 @@ impl Election {
         if self.leading.is_some() && self.holders != Holders::Together {
             effects.push(Effect::SlowPath);
         }
-        let mut next = Record::for_holder(&self.config, record, wall);
+        // A leader whose name was removed keeps its `acquireTime`, as one whose Lease was deleted (`initial_record`).
+        let is_emptied = self.leading.is_some() && record.holder().is_empty();
+        let holder_identity = Some(self.config.identity.clone());
+        let restored = is_emptied.then(|| Record { holder_identity, ..record.clone() });
+        let mut next = Record::for_holder(&self.config, restored.as_ref().unwrap_or(record), wall);
         if self.holders == Holders::Together && self.leading.is_none() && self.is_new {
             // Joining does not renew the Lease: for the next process that joins, it is as new as for this one.
             next.acquire_time.clone_from(&next.renew_time);

@@ -145,6 +145,32 @@ fn edited_lease_counts_for_its_former_duration() {
     }
 }
 
+/// At its start, this process counted the missing Lease as held, for longer than the one that it then joined.
+#[test]
+fn leader_restores_an_emptied_lease_at_once() {
+    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let holder_identity = Some("unknown".to_owned());
+    let unknown = Record { holder_identity, lease_duration_seconds: Some(30), ..Record::default() };
+    let election = Election::new(config(), start).with_holders(Holders::Together);
+    let mut election = election.with_observed_record(unknown, start).with_missing_lease();
+    let mut lease = Some(json!({ "metadata": {}, "spec": {
+        "holderIdentity": "a", "leaseDurationSeconds": 15, "acquireTime": "0", "renewTime": "1", "leaseTransitions": 4,
+    }}));
+    perform(&mut election, &mut lease, start, wall);
+    assert!(election.leading.is_some());
+    let mut lease = lease.map(|mut lease| {
+        lease["spec"]["holderIdentity"] = "".into();
+        lease
+    });
+    let next = start + Duration::from_secs(2);
+    election.handle(Input::WaitEnded, next, wall);
+    perform(&mut election, &mut lease, next, wall);
+    let restored = Record::read(&lease.unwrap_or_default());
+    assert_eq!(restored.holder(), "a");
+    // With an `acquireTime` of now, a process that joins would take the Lease for new.
+    assert_eq!((restored.acquire_time.as_deref(), restored.lease_transitions), (Some("0"), Some(4)));
+}
+
 /// With fewer transitions, a candidate that has seen the deleted Lease would count the release as one of a backup.
 #[test]
 fn deleted_lease_is_released_with_its_transitions() {
