@@ -13,7 +13,8 @@ use std::{
 use regex::Regex;
 
 /// The folders with pages or Rust files.
-const FOLDERS: [&str; 16] = [
+const FOLDERS: [&str; 17] = [
+    ".github",
     "benches",
     "docs",
     "examples",
