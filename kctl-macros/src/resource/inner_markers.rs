@@ -59,7 +59,7 @@ mod tests {
 
     fn reported(field: &str) -> String {
         let source = format!("struct A {{ {field} }}");
-        test_field::reported(&source, |field, _container, markers, errors| check(field, markers, errors))
+        test_field::collect_messages(&source, |field, _container, markers, errors| check(field, markers, errors))
     }
 
     #[test]

@@ -8,7 +8,10 @@ use crate::diagnostics::Errors;
 /// Returns the messages of a check about the first field of a struct.
 ///
 /// The check gets the field, the attributes of the struct, and the markers of the field.
-pub(super) fn reported(source: &str, check: impl FnOnce(&Field, &[Attribute], &Markers, &mut Errors)) -> String {
+pub(super) fn collect_messages(
+    source: &str,
+    check: impl FnOnce(&Field, &[Attribute], &Markers, &mut Errors),
+) -> String {
     let mut input: DeriveInput = syn::parse_str(source).unwrap();
     let Data::Struct(data) = &mut input.data else { panic!("a struct") };
     let field = data.fields.iter_mut().next().unwrap();

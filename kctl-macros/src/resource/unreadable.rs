@@ -121,7 +121,7 @@ mod tests {
     use crate::resource::test_field;
 
     fn reported(source: &str) -> String {
-        test_field::reported(source, check)
+        test_field::collect_messages(source, check)
     }
 
     #[test]

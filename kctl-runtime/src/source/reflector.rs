@@ -376,8 +376,8 @@ impl Reflector {
     /// Starts again with the whole state. A version is a lower bound for a list. A stream is always of the newest
     /// state, and so is the first list of a kind that was not served. The cache waits for a list that is not older.
     ///
-    /// Some servers return lists without a version, such as that of `metrics.k8s.io`. API servers reject an empty string
-    /// as the lower bound.
+    /// Some servers return lists without a version, such as the list of `metrics.k8s.io`. API servers reject an empty
+    /// string as the lower bound.
     fn relist(&mut self, version: Option<String>) {
         let version = version.filter(|version| self.absent == 0 && !version.is_empty());
         self.objects.clear();

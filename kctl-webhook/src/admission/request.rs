@@ -151,7 +151,7 @@ mod tests {
 
     /// API servers drop an annotation if `<name of the webhook>/<key>` is not a qualified name.
     #[test]
-    fn audit_keys_that_are_not_names_are_not_sent() {
+    fn invalid_audit_keys_are_not_sent() {
         let notes = notes(|request| {
             for key in ["deleted-by", "a.b_C", "example.com/by", "deleted by", "-by", "", &"k".repeat(64)] {
                 request.audit(key, "ann");
