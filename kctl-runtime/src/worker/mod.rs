@@ -6,7 +6,9 @@
 //! 2. Take a key from the [queue](crate::queue).
 //! 3. Read the object from the [store](crate::store). If it is gone, the key is forgotten.
 //! 4. Add the finalizer, or clean up by `finalize` if the object is being deleted; otherwise call the reconcile
-//!    function. A panic counts as a failure, and so does a reconcile that takes longer than the controller's `timeout`.
+//!    function. A panic counts as a failure, and so does a function that takes longer than the controller's `timeout`.
+//!    If a write of the key has an unknown outcome, the cache first [lists](crate::writer#outcomes-of-a-write) its
+//!    namespace, which the timeout does not limit. If the list fails, the function is not called, and the key backs off.
 //! 5. Choose by [`decide`] when the key runs again, inform the queue, and hand the key back.
 //! 6. Pass a [`Report`] to the observer, for logs and metrics.
 //!
@@ -357,7 +359,10 @@ impl<C: Reconcile> Pool<C> {
             }
         });
         let result = match self.env.spec.timeout {
-            Some(limit) => tokio::time::timeout(limit, run).await,
+            Some(limit) => {
+                let _run = self.env.timed_runs.start(key);
+                tokio::time::timeout(limit, run).await
+            }
             None => Ok(run.await),
         };
         let is_gone = match &result {
