@@ -4,15 +4,15 @@
 //!
 //! 1. Wait until all caches of the controller are complete: a reconcile that sees half of the objects would do harm.
 //! 2. Take a key from the [queue](crate::queue).
-//! 3. Read the object from the [store](crate::store). If it is gone, the key is forgotten.
-//! 4. Add the finalizer, or clean up by `finalize` if the object is being deleted; otherwise call the reconcile
+//! 3. If a write of the key has an [unknown outcome](crate::writer#outcomes-of-a-write), list its namespace, for which the
+//!    controller's `timeout` does not count. If the list fails, the key backs off.
+//! 4. Read the object from the [store](crate::store). If it is gone, the key is forgotten.
+//! 5. Add the finalizer, or clean up by `finalize` if the object is being deleted; otherwise call the reconcile
 //!    function. A panic counts as a failure, and so does a function that takes longer than the controller's `timeout`.
-//!    If a write of the key has an unknown outcome, the cache first [lists](crate::writer#outcomes-of-a-write) its
-//!    namespace, which the timeout does not limit. If the list fails, the function is not called, and the key backs off.
-//! 5. Choose by [`decide`] when the key runs again, inform the queue, and hand the key back.
-//! 6. Pass a [`Report`] to the observer, for logs and metrics.
+//! 6. Choose by [`decide`] when the key runs again, inform the queue, and hand the key back.
+//! 7. Pass a [`Report`] to the observer, for logs and metrics.
 //!
-//! Step 5 is a pure function that can be tested and used alone:
+//! Step 6 is a pure function that can be tested and used alone:
 //!
 //! ```
 //! use std::time::Duration;
