@@ -2,8 +2,8 @@
 
     KUBECONFIG=$(cargo xtask server up target/envtest) python3 kctl-apiserver/data/answers.py
 
-generate.py runs this too. A new entry needs `apiVersion`, `kind` and `sent`, and its name in kctl-apiserver/src/defaulting/tests.rs. The
-recorded object lacks everything that `default_object` does not set: what other parts of the server add or allocate.
+generate.py runs this too. A new entry needs `apiVersion`, `kind` and `sent`; its name says what it checks. The recorded object lacks
+everything that `default_object` does not set: what other parts of the server add or allocate.
 """
 
 import json

@@ -15,7 +15,7 @@ use kctl_tests::{Fault, RequestSummary};
 
 use crate::{
     deployments_controller::controlled_by,
-    world::{World, advance_seconds, app, metadata_named, pod, text},
+    world::{With, World, advance_seconds, app, metadata_named, pod, text},
 };
 
 /// Performs the write that the `ConfigMap` `go` names, unless the cache shows its effect.
@@ -212,6 +212,39 @@ async fn write_with_lost_response_happens_once_without_watches() {
 async fn timed_out_write_happens_once_without_watches() {
     // The fault ends just after the watches were retried without success.
     each_is_made_once(Fault::DelayResponse(Duration::from_secs(5)), Duration::from_millis(999)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn function_waits_until_the_list_succeeds() {
+    let (n_runs, n_lists) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let (begun, rejected) = (n_runs.clone(), n_lists.clone());
+    let mut world = World::new();
+    let app = app().configs(move |_, cx| {
+        begun.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let pods = cx.owned::<Pod>();
+            if pods.is_empty() {
+                pods.create(Pod { metadata: generated_metadata(), ..pod("") }).await?;
+            }
+            Ok(Action::await_change())
+        }
+    });
+    world.run(app).await;
+    advance_seconds(1).await;
+    world.faults.add(Fault::LoseResponse, is_write);
+    world.faults.add(Fault::Reject(500), move |request: &RequestSummary| {
+        let is_list = request.reads("pods") && !request.is_watch;
+        rejected.fetch_add(usize::from(is_list), Ordering::Relaxed);
+        is_list
+    });
+    world.set("go", "").await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(n_lists.load(Ordering::Relaxed) > 2, "the failed list is retried");
+    assert_eq!(n_runs.load(Ordering::Relaxed), 1, "the function waits for a list");
+    world.faults.clear();
+    advance_seconds(60).await;
+    assert_eq!(n_runs.load(Ordering::Relaxed), 2, "a list has succeeded");
+    assert_eq!(n_writes(&world), 1, "the Pod is created once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -359,6 +359,46 @@ async fn long_reconcile_is_reported_without_failing_liveness() {
     assert!(message.starts_with("n1 has been reconciled for 3") && message.ends_with(" s"), "{message}");
 }
 
+/// Creates a `Secret` and a `ServiceAccount` in the first reconcile.
+#[controller(owns = Secret, owns = ServiceAccount, timeout = "1s", name = "pairs")]
+async fn pairs(config: Arc<ConfigMap>, cx: Context<pairs>) -> Result<Action> {
+    let (secrets, accounts) = (cx.owned::<Secret>(), cx.owned::<ServiceAccount>());
+    if secrets.is_empty() && accounts.is_empty() {
+        let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
+        let secret = secrets.create(Secret { metadata: metadata.clone(), ..Secret::default() }).await;
+        accounts.create(ServiceAccount { metadata, ..ServiceAccount::default() }).await?;
+        secret?;
+    }
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_lists_after_lost_responses_pass_liveness() {
+    let contest = Contest::new();
+    let faults = Faults::default();
+    let manager = App::new("pairs").controller::<pairs>().manager(faults.client(&contest.server)).await.unwrap();
+    let health = Health::new(manager.view(), manager.metrics().clone());
+    let running = tokio::spawn(async move { manager.run(std::future::pending()).await.unwrap() });
+    let process = Process { faults, health, _running: running };
+    advance_seconds(1).await;
+    process.faults.add(Fault::LoseResponse, |request: &RequestSummary| request.method == "POST");
+    process.faults.add(Fault::DelayResponse(Duration::from_secs(50)), |request: &RequestSummary| {
+        !request.is_watch && (request.reads("secrets") || request.reads("serviceaccounts"))
+    });
+    let metadata = ObjectMeta { name: Some("x".into()), ..ObjectMeta::default() };
+    let config = ConfigMap { metadata, ..ConfigMap::default() };
+    Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &config).await.unwrap();
+    let note = || process.health.live().into_iter().find(|check| check.name == "controller-pairs").unwrap().result;
+    for _ in 0..9 {
+        advance_seconds(10).await;
+        assert_eq!(process.dead(), [""; 0], "a restart would not help");
+    }
+    let message = note().unwrap();
+    assert!(message.starts_with("default/x has been reconciled for "), "the lists take longer: {message:?}");
+    advance_seconds(20).await;
+    assert_eq!(note(), Ok(String::new()), "the function has run");
+}
+
 #[controller]
 async fn accounts(_account: Arc<ServiceAccount>, _cx: Context<accounts>) -> Result<Action> {
     Ok(Action::await_change())

@@ -8,7 +8,7 @@ use super::{
 use crate::{request::RequestInfo, state::State, status::StatusError};
 
 /// Completes the object. Plugins run again on a new object, now that it has its defaults. No client owns the fields
-/// that they add here, because `prepare::New` was taken before.
+/// that they add here, because `prepare::NewObjectStates` was taken before.
 ///
 /// # Errors
 /// Fails with the first plugin that rejects the object.

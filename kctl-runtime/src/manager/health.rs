@@ -14,7 +14,7 @@
 //! | names of [`Manager::ready_when`](super::Manager::ready_when) | ready | the function returns an error |
 //! | `store-RESOURCE` | live | changes wait, and none was applied for [`STUCK_AFTER`] |
 //! | `handler-CONTROLLER-N` | live | a `map` or `when` function has not returned for [`STUCK_AFTER`] |
-//! | `controller-NAME` | live | keys wait and no worker takes one, or a reconcile outlives its timeout by a minute |
+//! | `controller-NAME` | live | keys wait and no worker takes one, or a function runs a minute longer than its timeout |
 //! | `leader-election` | live | a leader has not noticed the end of its Lease for 20 s |
 //! | `ping` | both | never |
 //!
@@ -44,6 +44,7 @@ use super::{
 use crate::{
     key::ObjectKey,
     queue::WorkQueue,
+    reconcile::TimedRuns,
     shard::Gate,
     source::{Source, WatchConfig},
 };
@@ -140,8 +141,8 @@ impl Health {
     /// Returns the checks of `/livez` and `/healthz`.
     ///
     /// They fail only for what a restart fixes. A check fails if for [`STUCK_AFTER`] a store or a handler has taken no
-    /// changes, or the workers of a queue have taken no keys. It also fails if a reconcile beyond its timeout has
-    /// blocked its thread for that long. The other case is a leader that does not notice the end of its Lease.
+    /// changes, or the workers of a queue have taken no keys. It also fails if a function has run for that long beyond
+    /// its timeout, because it blocks its thread. The other case is a leader that does not notice the end of its Lease.
     pub fn live(&self) -> Vec<Check> {
         let mut checks = Vec::new();
         let sources = self.view.sources();
@@ -160,15 +161,16 @@ impl Health {
         }
         let mut checks: Vec<Check> =
             checks.into_iter().map(|(name, what, stuck)| stuck_check(name, what, stuck)).collect();
-        let controllers = self.view.controllers().iter().zip(self.view.awaited_caches()).zip(&self.view.gates);
-        for (((spec, queue), caches), gate) in controllers {
+        let controllers = self.view.controllers().iter().zip(self.view.awaited_caches());
+        let controllers = controllers.zip(&self.view.gates).zip(&self.view.timed_runs);
+        for ((((spec, queue), caches), gate), runs) in controllers {
             let stats = queue.stats();
             let idle = stats.depth > 0 && stats.processing == 0 && self.should_run_workers(caches, gate);
             let name = format!("controller-{}", spec.name);
             let stuck = self.stuck_for(&name, idle.then(|| self.metrics.n_reconciles(&spec.name)));
             let mut check = stuck_check(name, "keys wait and no worker takes one", stuck);
             if check.result.is_ok() {
-                check.result = describe_longest(queue, spec.timeout);
+                check.result = describe_longest(queue, runs, spec.timeout);
             }
             checks.push(check);
         }
@@ -227,22 +229,28 @@ fn stuck_check(name: String, what: &str, stuck: Option<Duration>) -> Check {
 
 /// Describes the longest reconcile, once it takes a minute.
 ///
-/// A long reconcile may be intended. It is an error only beyond the declared timeout: a future that cannot be cancelled
-/// blocks its thread.
-fn describe_longest(queue: &WorkQueue<ObjectKey>, timeout: Option<Duration>) -> Result<String, String> {
-    let mut running = queue.processing_for(STUCK_AFTER).into_iter();
-    let Some((key, since)) = running.next() else { return Ok(String::new()) };
-    let others = match running.len() {
+/// A long reconcile may be intended. It is an error only if its function runs beyond the declared timeout: a future that
+/// cannot be cancelled blocks its thread. The lists before the function, after a write with an unknown outcome, may take
+/// longer. They wait for the API server, so a restart would not help.
+fn describe_longest(
+    queue: &WorkQueue<ObjectKey>,
+    runs: &TimedRuns,
+    timeout: Option<Duration>,
+) -> Result<String, String> {
+    let reconciling = queue.processing_for(STUCK_AFTER);
+    let others = match reconciling.len().saturating_sub(1) {
         0 => String::new(),
         others => format!(", and {others} more for a minute or longer"),
     };
-    let message = format!("{key} has been reconciled for {} s{others}", since.as_secs());
-    match timeout {
-        Some(timeout) if since >= timeout.saturating_add(STUCK_AFTER) => {
-            Err(format!("{message}, although its timeout is {timeout:?}: it blocks its thread"))
-        }
-        _ => Ok(message),
+    let describe =
+        |key: &ObjectKey, took: Duration| format!("{key} has been reconciled for {} s{others}", took.as_secs());
+    if let Some(timeout) = timeout
+        && let Some((key, took)) = runs.longest()
+        && took >= timeout.saturating_add(STUCK_AFTER)
+    {
+        return Err(format!("{}, although its timeout is {timeout:?}: it blocks its thread", describe(&key, took)));
     }
+    Ok(reconciling.first().map(|(key, took)| describe(key, *took)).unwrap_or_default())
 }
 
 /// Returns the resources of caches as parts of a path. Several caches of one resource and cluster are numbered.
@@ -427,23 +435,43 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn long_reconcile_is_reported_then_fails_liveness() {
-        let queue = WorkQueue::new(QueueConfig::default());
-        let timeout = Some(Duration::from_secs(30));
-        queue.add(ObjectKey::new(Some("default"), "web"));
+        let (queue, runs) = (WorkQueue::new(QueueConfig::default()), TimedRuns::default());
+        let (timeout, web) = (Some(Duration::from_secs(30)), ObjectKey::new(Some("default"), "web"));
+        queue.add(web.clone());
         let _web = queue.get().await.unwrap();
+        let _run = runs.start(&web);
         tokio::time::advance(Duration::from_secs(59)).await;
-        assert_eq!(describe_longest(&queue, timeout), Ok(String::new()));
+        assert_eq!(describe_longest(&queue, &runs, timeout), Ok(String::new()));
         tokio::time::advance(Duration::from_secs(1)).await;
         let warning = "default/web has been reconciled for 60 s";
-        assert_eq!(describe_longest(&queue, None), Ok(warning.into()));
-        assert_eq!(describe_longest(&queue, timeout), Ok(warning.into()), "it may just have ended");
+        assert_eq!(describe_longest(&queue, &runs, None), Ok(warning.into()));
+        assert_eq!(describe_longest(&queue, &runs, timeout), Ok(warning.into()), "it may just have ended");
 
         queue.add(ObjectKey::new(Some("default"), "api"));
         let _api = queue.get().await.unwrap();
         tokio::time::advance(Duration::from_secs(60)).await;
         let warning = "default/web has been reconciled for 120 s, and 1 more for a minute or longer";
-        assert_eq!(describe_longest(&queue, None), Ok(warning.into()));
+        assert_eq!(describe_longest(&queue, &runs, None), Ok(warning.into()));
         let failed = format!("{warning}, although its timeout is 30s: it blocks its thread");
-        assert_eq!(describe_longest(&queue, timeout), Err(failed));
+        assert_eq!(describe_longest(&queue, &runs, timeout), Err(failed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_before_the_function_passes_liveness() {
+        let (queue, runs) = (WorkQueue::new(QueueConfig::default()), TimedRuns::default());
+        let (timeout, web) = (Some(Duration::from_secs(30)), ObjectKey::new(Some("default"), "web"));
+        queue.add(web.clone());
+        let _web = queue.get().await.unwrap();
+        tokio::time::advance(Duration::from_secs(600)).await;
+        let listing = Ok("default/web has been reconciled for 600 s".to_owned());
+        assert_eq!(describe_longest(&queue, &runs, timeout), listing, "a restart would not help");
+        let run = runs.start(&web);
+        tokio::time::advance(Duration::from_secs(89)).await;
+        assert!(describe_longest(&queue, &runs, timeout).is_ok());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let failed = "default/web has been reconciled for 90 s, although its timeout is 30s: it blocks its thread";
+        assert_eq!(describe_longest(&queue, &runs, timeout), Err(failed.into()));
+        drop(run);
+        assert!(describe_longest(&queue, &runs, timeout).is_ok());
     }
 }

@@ -9,7 +9,7 @@ use super::{Manager, Task, handlers::Handlers, history::History};
 use crate::{
     key::ObjectKey,
     queue::{Backoff, QueueConfig, WorkQueue},
-    reconcile::{Applied, Env, NoopWrites, Reconcile, UsedCaches},
+    reconcile::{Applied, Env, NoopWrites, Reconcile, TimedRuns, UsedCaches},
     shard::Gate,
     source::{Source, WatchConfig},
     spec::{ControllerSpec, RelationKind, RelationSpec, finalizer_warning},
@@ -113,6 +113,7 @@ impl Manager {
             clock: self.shared_options.clock(),
             stopping: self.stopping.subscribe(),
             gate: Gate::default(),
+            timed_runs: TimedRuns::default(),
         });
         if let Some(coordinator) = &self.coordinator {
             env.gate.bind(coordinator.tenures());

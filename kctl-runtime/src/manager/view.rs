@@ -11,8 +11,15 @@ use super::{
     unused::Declared,
 };
 use crate::{
-    handler::SpawnedHandler, key::ObjectKey, queue::WorkQueue, reconcile::Env, shard::Gate, source::Source,
-    spec::ControllerSpec, watches::Informers, writer::RecorderView,
+    handler::SpawnedHandler,
+    key::ObjectKey,
+    queue::WorkQueue,
+    reconcile::{Env, TimedRuns},
+    shard::Gate,
+    source::Source,
+    spec::ControllerSpec,
+    watches::Informers,
+    writer::RecorderView,
 };
 
 /// A running manager, seen from outside: its caches, queues, handlers and leader election.
@@ -59,6 +66,8 @@ pub struct View {
     pub(super) ring: Option<RingView>,
     /// The gates of all controllers, which are open for the slots that they work on.
     pub(super) gates: Vec<Gate>,
+    /// The runs of the functions of each controller.
+    pub(super) timed_runs: Vec<TimedRuns>,
     pub(super) declared: Vec<Declared>,
 }
 
@@ -90,6 +99,7 @@ impl Manager {
             }),
             ring: self.ring.clone(),
             gates: self.controllers.iter().map(|c| c.env.gate.clone()).collect(),
+            timed_runs: self.controllers.iter().map(|c| c.env.timed_runs.clone()).collect(),
             declared: self.controllers.iter().map(|c| declared_caches(&c.env)).collect(),
         }
     }

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::{
     ApiRequest, Applied, Caches, Cluster, Conditions, Controller, Declares, DeleteRequest, Events, HasRules, HasStatus,
     Live, MayDeletePrimary, MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, NoopWrites, Objects, OnCluster,
-    Owned, ReadsLive, ReconcileReason, UsedCaches, WritableBy, Writes,
+    Owned, ReadsLive, ReconcileReason, TimedRuns, UsedCaches, WritableBy, Writes,
     merge_patch::{merge_patch, replaces_list},
     payload::Payload,
 };
@@ -60,6 +60,8 @@ pub(crate) struct Env {
     pub(crate) stopping: watch::Receiver<bool>,
     /// The slots of a sharded program that this controller works on.
     pub(crate) gate: Gate,
+    /// The runs of the controller's functions. Empty without a `timeout`.
+    pub(crate) timed_runs: TimedRuns,
 }
 
 impl Env {

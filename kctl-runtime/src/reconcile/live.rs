@@ -197,6 +197,9 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
 
     /// Creates an object, with the namespace and the owner references that it names.
     ///
+    /// After a lost response, a `generateName` may lead to two objects in a rare case, as for
+    /// [`Owned::create`](crate::reconcile::Owned::create).
+    ///
     /// # Errors
     /// 409 `AlreadyExists` if an object of this name exists.
     pub fn create(&self, object: &K) -> ApiRequest<Arc<K>>

@@ -69,6 +69,7 @@ mod permission;
 mod reason;
 pub(crate) mod seal;
 mod status;
+mod timed_runs;
 mod unreadable;
 mod used_caches;
 mod verb_bounds;
@@ -93,6 +94,7 @@ pub use permission::{
 };
 pub use reason::ReconcileReason;
 pub use status::{BuiltIn, Derived, HasStatus};
+pub(crate) use timed_runs::TimedRuns;
 pub use unreadable::UnreadableObject;
 pub(crate) use used_caches::UsedCaches;
 pub use verb_bounds::{

@@ -126,6 +126,10 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// Append [`or_get`](CreateRequest::or_get) to accept an existing object of this name. Use [`apply`](Self::apply)
     /// if the object may exist and should be changed.
     ///
+    /// If the response is lost, the namespace is listed before the function is called again, so the object is not created
+    /// twice. That list lacks an object whose create the API server still processes, for example in a slow webhook. With a
+    /// `generateName` there may be two objects then; a `name` that is derived from the primary excludes that.
+    ///
     /// ```
     /// use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
     /// use kctl_runtime::reconcile::{Context, Creates, Result};

@@ -1,8 +1,9 @@
 //! Reads concurrently with the watch, after a write whose outcome is unknown.
 //!
 //! A write without a response may have happened. The watch would report it some time, but a reconcile that starts
-//! before that might repeat it. It would create a second object, or count one too few. So [`writer`](crate::writer)
-//! reads here first, and the next reconcile of the key starts after the response.
+//! before that might repeat it. It would create a second object, or count one too few. So the [worker](crate::worker)
+//! reads here first, through `UncertainWrites::resolve`, and calls the function after the response. The
+//! [writer](crate::writer) uses the same reads if the response to a write lacks the object.
 //!
 //! The response comes from the newest state, not from the watch cache of the API server. It enters the store as a delta
 //! with versions, so an older event of the watch that arrives later changes nothing.
@@ -18,8 +19,8 @@ use crate::{
 };
 
 impl Source {
-    /// Lists a namespace and applies the result. After that the cache contains the effect of every earlier write, also
-    /// of one without a response.
+    /// Lists a namespace and applies the result. After that the cache contains the effect of every write that the API
+    /// server has executed, also of one without a response.
     ///
     /// A source that follows all namespaces lists only the one of the write. With versions that are not numbers that is
     /// not safe, and the whole followed scope is listed. A namespace that is not followed needs no refresh.

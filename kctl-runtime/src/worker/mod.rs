@@ -4,13 +4,15 @@
 //!
 //! 1. Wait until all caches of the controller are complete: a reconcile that sees half of the objects would do harm.
 //! 2. Take a key from the [queue](crate::queue).
-//! 3. Read the object from the [store](crate::store). If it is gone, the key is forgotten.
-//! 4. Add the finalizer, or clean up by `finalize` if the object is being deleted; otherwise call the reconcile
-//!    function. A panic counts as a failure, and so does a reconcile that takes longer than the controller's `timeout`.
-//! 5. Choose by [`decide`] when the key runs again, inform the queue, and hand the key back.
-//! 6. Pass a [`Report`] to the observer, for logs and metrics.
+//! 3. If a write of the key has an [unknown outcome](crate::writer#outcomes-of-a-write), list its namespace, for which the
+//!    controller's `timeout` does not count. If the list fails, the key backs off.
+//! 4. Read the object from the [store](crate::store). If it is gone, the key is forgotten.
+//! 5. Add the finalizer, or clean up by `finalize` if the object is being deleted; otherwise call the reconcile
+//!    function. A panic counts as a failure, and so does a function that takes longer than the controller's `timeout`.
+//! 6. Choose by [`decide`] when the key runs again, inform the queue, and hand the key back.
+//! 7. Pass a [`Report`] to the observer, for logs and metrics.
 //!
-//! Step 5 is a pure function that can be tested and used alone:
+//! Step 6 is a pure function that can be tested and used alone:
 //!
 //! ```
 //! use std::time::Duration;
@@ -357,7 +359,10 @@ impl<C: Reconcile> Pool<C> {
             }
         });
         let result = match self.env.spec.timeout {
-            Some(limit) => tokio::time::timeout(limit, run).await,
+            Some(limit) => {
+                let _run = self.env.timed_runs.start(key);
+                tokio::time::timeout(limit, run).await
+            }
             None => Ok(run.await),
         };
         let is_gone = match &result {

@@ -23,7 +23,7 @@ use super::*;
 use crate::{
     object::Kind,
     queue::{Add, Cause, QueueConfig},
-    reconcile::{Applied, Controller, NoopWrites, Result, ResultExt, UsedCaches},
+    reconcile::{Applied, Controller, NoopWrites, Result, ResultExt, TimedRuns, UsedCaches},
     shard::{Gate, ReconcileGuard, ShardBy, Slots, Tenures},
     source::{BelongsTo, Filter, Source, WatchConfig},
     spec::{ControllerSpec, SpecBuilder},
@@ -100,6 +100,7 @@ fn env(spec: ControllerSpec) -> Arc<Env> {
         clock: Arc::new(|| Timestamp::UNIX_EPOCH),
         stopping: watch::channel(false).1,
         gate: Gate::default(),
+        timed_runs: TimedRuns::default(),
     })
 }
 

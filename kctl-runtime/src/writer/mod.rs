@@ -10,7 +10,7 @@
 //! 3. The response goes into the [`store`](crate::store) *before* the caller gets it. The next read of the
 //!    cache sees it, and the watch event that follows changes nothing.
 //! 4. If the outcome is unknown (timeout, 5xx, a reconcile that was cancelled), the key is marked. Before
-//!    it is reconciled again, the cache lists the namespace of that write.
+//!    its function is called again, the worker lists the namespace of that write.
 //!
 //! Step 3 makes a reconcile function read its own writes, and step 4 keeps that promise when a response is
 //! lost. controller-runtime offers the former as `EnableReadYourWritesConsistency` (v0.25, off by default).
@@ -31,6 +31,7 @@
 //! | rejected with another 4xx | unchanged | after backoff |
 //! | 5xx, timeout, connection lost | unchanged | first lists the namespace of the write |
 //! | reconcile dropped or panicked during the write | unchanged | first lists the namespace of the write |
+//! | that list fails | unchanged | after backoff, and first lists again; the function is not called |
 //! | no permit | unchanged; nothing was sent | after this process leads again |
 //!
 //! [`ApiError`] has these classes as methods, so that no caller has to look at status codes:

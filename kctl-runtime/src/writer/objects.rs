@@ -30,7 +30,7 @@ impl Writer {
     ///
     /// # Errors
     /// 409 `AlreadyExists` if the name is taken. A create whose response is lost is looked up before the next reconcile,
-    /// so `generateName` does not lead to a second object.
+    /// so `generateName` does not lead to a second object, unless the API server still processes the create then.
     pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
         let operation = target.operation("create");
         let whole = with_type_meta(target.kind(), object).map_err(|error| serialization_error(&operation, &error))?;

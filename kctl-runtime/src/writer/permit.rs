@@ -167,7 +167,8 @@ impl WriteGuard {
     /// Returns how long the write may take. Use it as the timeout of the request, and send the request at once: the time
     /// begins when [`WritePermit::acquire`] returns.
     ///
-    /// It is 60 s without leader election, and the `timeout` of [`WritePermit::from_lease`] with it.
+    /// It is 60 s without leader election, and the `timeout` of [`WritePermit::from_lease`] with it. With shards it is
+    /// [`ShardConfig::write_timeout`](crate::manager::shards::ShardConfig::write_timeout).
     pub fn timeout(&self) -> Duration {
         self.deadline.timeout()
     }

@@ -5,7 +5,11 @@
 //!
 //! client-go's controllers solve the same problem with *expectations* (`pkg/controller/controller_utils.go` in
 //! Kubernetes): they count the creates and deletes that the watch has not shown, and stop waiting after five minutes.
-//! Here there is nothing to count. The list is of the newest state, so it contains the write or proves its absence.
+//! Here there is nothing to count. The list is of the newest state, so it contains each write that was executed before it.
+//!
+//! It lacks a write that the API server still processes after the client has given up, for example a create that waits
+//! for a slow webhook. If the key then creates the object again, one of the two requests fails with 409 `AlreadyExists`.
+//! With `generateName` there may be two objects, and a later reconcile sees both.
 
 use std::{collections::HashMap, sync::Arc};
 

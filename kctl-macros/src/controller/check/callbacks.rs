@@ -56,6 +56,8 @@ pub(super) fn check(options: &[Entry], model: &Model, errors: &mut Errors) {
         for argument in &entry.arguments {
             if let Argument::Option(option, function) = argument
                 && let Some(option) = RelationOption::of(&option.to_string())
+                // `primary.rs` has rejected it.
+                && (entry.name != "primary" || option != RelationOption::Map)
                 && let Some(required) = required_signature(option, &kind, &compact_text(&model.primary))
             {
                 compare(function, &required, errors);

@@ -8,13 +8,14 @@
 //! | `primary = patch` | K0025, help: parentheses |
 //! | `primary = Site` | K0025, help: `of = Site` on a struct |
 //! | `primary(update)` | K0013: no operation on the primary needs it |
+//! | `primary(map = f)` | K0028: a primary enqueues its own key |
 
 use quote::ToTokens;
 use syn::Expr;
 
 use super::{
     super::{
-        model::{DeclaredVerb, PrimaryOptions, Verb},
+        model::{DeclaredVerb, PrimaryOptions, RelationOption, Verb},
         parse::{Argument, Entry, Value},
     },
     part::METADATA,
@@ -58,6 +59,10 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
             Argument::Everything(star) => parentheses.report_wildcard(star, errors),
             Argument::Option(word, value) if parentheses.is_verb_in_another_form(word) => {
                 parentheses.report_not_an_argument(word, value, errors);
+            }
+            Argument::Option(word, _) if word == RelationOption::Map.as_str() => {
+                let what = "a primary enqueues its own key: `map` would never be called";
+                errors.push(word, codes::WITHOUT_EFFECT, what, "remove it; `when = f` chooses the changes that count");
             }
             Argument::Option(word, value) => {
                 primary.options.extend(relation_option(word, value, &mut options_given, errors));

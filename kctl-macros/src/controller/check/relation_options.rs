@@ -49,7 +49,10 @@ pub(super) fn relation_option(
     options_given.push(GivenOption { option, word: word.clone() });
     if let Expr::Lit(ExprLit { lit, .. }) = value {
         let is_string = matches!(lit, Lit::Str(_));
-        let wants_string = matches!(option, RelationOption::Selector | RelationOption::Fields | RelationOption::On);
+        let wants_string = match option {
+            RelationOption::Selector | RelationOption::Fields | RelationOption::On => true,
+            RelationOption::Map | RelationOption::When | RelationOption::Index => false,
+        };
         if is_string != wants_string {
             let (what, form) = if wants_string { ("a string", "\"…\"") } else { ("a function", "f") };
             let help = format!("write `{text} = {form}`");
@@ -89,6 +92,8 @@ fn report_invalid_selector(option: RelationOption, selector: &LitStr, errors: &m
 
 /// Checks that options fit the relation. A watched kind needs a mapper (K0014). A kind that triggers nothing has neither
 /// a mapper nor a predicate, and a kind without a cache has nothing to select or to index (K0028).
+///
+/// An option that has no effect in its relation is K0028. A flag or a verb of another relation is K0013 (`relation.rs`).
 pub(super) fn check_options(relation: &Relation, options_given: &[GivenOption], errors: &mut Errors) {
     let (declared_as, kind) = (relation.declared_as, type_text(&relation.kind));
     if declared_as == RelationKind::Watches && !options_given.iter().any(|given| given.option == RelationOption::Map) {

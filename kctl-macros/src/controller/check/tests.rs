@@ -188,6 +188,15 @@ fn kinds_declared_twice_get_the_operation_to_use() {
 }
 
 #[test]
+fn mapper_of_the_primary_is_one_error() {
+    let expected = "a primary enqueues its own key: `map` would never be called / help: remove it; `when = f` chooses the changes that count / code: K0028";
+    for options in ["primary(map = all)", "primary(map = |_, _, _| true)", "primary(patch, map = \"all\")"] {
+        let messages = messages(options);
+        assert!(messages.len() == 1 && messages[0].starts_with(expected), "{options}: {messages:?}");
+    }
+}
+
+#[test]
 fn all_verbs_that_do_not_fit_are_reported() {
     let whole = |verb| format!("`{verb}` needs a whole `Pod`, not its metadata alone");
     let not_owned = |verb| format!("`{verb}` is not an operation on owned objects");
