@@ -27,6 +27,8 @@ pub(crate) struct Chaos {
 
 /// Builds the benchmark and the operators that it runs, and returns the command.
 fn build() -> Result<Run> {
+    // By itself, because Cargo would give it the features that the benchmark needs.
+    cargo("build").args(["--release", "-p", "shards-replica"]).run()?;
     cargo("build").args(["--release", "-p", "shards-bench"]).run()?;
     Ok(Run::new(target().join("release/shards-bench")))
 }
