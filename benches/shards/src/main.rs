@@ -18,7 +18,7 @@
 //! | `stage` | a server with objects, and the replicas that reconcile them |
 //! | `journal` | the reconciles of all replicas |
 //! | `process`, `server` | replica processes with memory, CPU and signals; the API server |
-//! | `replica`, `podset` | separate programs: the measured operator, and the operator of the chaos run |
+//! | `podset` | a separate program: the operator of the chaos run; the measured one is the package `shards-replica` |
 //!
 //! `benches/README.md` has the results. All processes share the machine, so only ratios within one run mean something.
 
