@@ -30,6 +30,9 @@ const UNCHANGED_APP_HELP: &str = "the app has not changed anything yet: a rule a
 const RANDOM_APP_HELP: &str = "usual causes: the order of a `HashMap` or `HashSet`, `select!` without `biased;`, random numbers \
                                (leave a random field out of the comparison, as by `.ignoring(\"secrets/data/password\")`), \
                                `Timestamp::now()` (use `cx.now()`), a static that a former run has changed (use `thread_local!`)";
+/// The end of a finding about two final states, unless the run without faults is known to be wrong. A fault may repair
+/// what that run misses.
+const EITHER_IS_WRONG: &str = "; one of the two final states is wrong";
 /// At most one of this many single faults of a test is a restart of a settled state.
 const RESTARTS_ONE_IN: usize = 4;
 /// At most one of this many single faults of a test is a frozen leader.
@@ -271,7 +274,7 @@ impl<'a> Search<'a> {
         debug_assert!(plan.len() <= case.plan.len(), "faults are removed, or replaced one for one");
         // A state before a step is not the one that the restart leads to.
         if found.checker == SAME_STATE && outcome.reference.differs_before.is_none() {
-            found.message += self.verdict(&outcome.reference).unwrap_or_default();
+            found.message += self.verdict(&outcome.reference).unwrap_or(EITHER_IS_WRONG);
         }
         let outcome = self.with_app_logs(&plan, &found, outcome, Some(&self.expected));
         self.record_failure(&Case { plan, ..case.clone() }, found, outcome);
