@@ -12,7 +12,7 @@ use super::{
     checks::Violation,
     fresh_start::{FinalObjects, failed_start},
     normal,
-    plan::{Fault, FaultPoints, TimedFault, sample_evenly},
+    plan::{Fault, FaultPoints, TimedFault, sample_evenly, sample_with},
     progress::{AppLogs, YIELDS},
     report::{Failure, Report},
     run::{Outcome, Reference, SAME_STATE, run, run_with},
@@ -39,6 +39,9 @@ const RESTARTS_ONE_IN: usize = 4;
 const FREEZES_ONE_IN: usize = 8;
 /// At most one of this many single faults of a test is a step that all processes miss.
 const MISSED_STEPS_ONE_IN: usize = 4;
+/// At most one of this many single faults of a test is reserved for the external calls at which a fault reveals the most.
+/// Spread evenly, few runs would have none of these.
+const EXTERNALS_ONE_IN: usize = 4;
 /// Name of the checker that compares two executions of one run.
 const ONE_TRACE: &str = "one seed, one trace";
 /// The seed of uids and generated names. All runs share it, so that the points for faults are where they were seen.
@@ -157,7 +160,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns at most `max` single faults, named by their index among all of them. The restarts of a settled state are
-    /// chosen first, then some frozen leaders and missed steps, and the others evenly.
+    /// chosen first, then some frozen leaders, missed steps and faults of external calls, and the others evenly.
     pub(super) fn singles(&self, max: usize) -> Vec<Case> {
         let mut singles: Vec<_> = self.points.singles().into_iter().enumerate().collect();
         let mut freezes = singles.split_off(self.points.restarts().len());
@@ -167,7 +170,9 @@ impl<'a> Search<'a> {
         singles.truncate(max.div_ceil(RESTARTS_ONE_IN));
         singles.extend(sample_evenly(freezes, max / FREEZES_ONE_IN));
         let n_left = max - singles.len() - missed_steps.len();
-        singles.extend(sample_evenly(others, n_left));
+        let mut externals = self.points.key_externals();
+        externals.truncate(n_left.min(max / EXTERNALS_ONE_IN));
+        singles.extend(sample_with(others, n_left, |(_, fault)| externals.contains(fault)));
         singles.extend(missed_steps);
         debug_assert!(singles.len() <= max, "the others get the places that are left");
         let singles = singles.into_iter();
@@ -499,6 +504,37 @@ mod tests {
             let missed = n_of(|fault| matches!(fault, Fault::AtStep { .. }));
             assert_eq!((plans.len(), restarts, freezes, missed), expected, "of {max}");
         }
+    }
+
+    #[test]
+    fn few_single_faults_include_failing_external_calls() {
+        let scenario = Scenario::new(|| App::new("nothing"));
+        let servers = prepare(&scenario).unwrap();
+        let mut search = Search::new(&scenario, &servers, "", 0);
+        search.points = FaultPoints {
+            externals: ["register", "register", "unregister", "unregister"].map(String::from).to_vec(),
+            n_externals_of_work: 3,
+            n_writes: 50,
+            n_steps: 2,
+            instances: 1,
+            ..FaultPoints::default()
+        };
+        let first = ["call 3: fails before it took effect"];
+        let four = [
+            "call 1: crash after it took effect",
+            "call 3: crash after it took effect",
+            "call 2: fails before it took effect",
+            "call 3: fails before it took effect",
+        ];
+        for (max, expected) in [(16, &four[..]), (4, &first[..]), (1, &four[..0])] {
+            let singles = search.singles(max);
+            assert_eq!(singles.len(), max);
+            let all: Vec<_> = singles.iter().map(|case| case.plan[0].to_string()).collect();
+            let reserved: Vec<_> = all.iter().filter(|text| four.contains(&text.as_str())).collect();
+            assert_eq!(reserved, expected, "of {max}: {all:?}");
+        }
+        let all = search.singles(usize::MAX);
+        assert!(all.iter().map(|case| case.plan[0].clone()).eq(search.points.singles()), "in the order of the list");
     }
 
     #[test]
