@@ -84,7 +84,7 @@ fn external_calls_have_separate_faults() {
 }
 
 #[test]
-fn faults_of_few_runs_hit_the_last_external_calls() {
+fn key_faults_hit_the_last_external_calls() {
     let texts = |calls: &[&str], n_externals_of_work| -> Vec<String> {
         let externals = calls.iter().copied().map(String::from).collect();
         let points = FaultPoints { externals, n_externals_of_work, ..FaultPoints::default() };
@@ -122,7 +122,7 @@ fn external_calls_of_many_names_are_bounded() {
 }
 
 #[test]
-fn long_lists_keep_the_faults_of_few_runs() {
+fn long_lists_keep_key_faults() {
     let externals = ["make", "drop"].map(String::from).to_vec();
     let points = FaultPoints { n_writes: 2_000, externals, n_externals_of_work: 2, ..FaultPoints::default() };
     let singles = points.singles();
