@@ -36,7 +36,9 @@ fn crash_between_two_writes_is_found_and_replayable() {
     assert_eq!(failure.checker(), "the same final state");
     assert_eq!(failure.faults(), ["crash after write 1 (create pods in default) took effect"]);
     let text = failure.to_string();
-    assert!(text.contains("default/pod-* should not be there") && text.contains("app-0.1  has crashed"), "{text}");
+    let finding = "default/pod-* is there only with these faults";
+    assert!(text.contains(finding) && text.contains("app-0.1  has crashed"), "{text}");
+    assert!(failure.message().ends_with("; one of the two final states is wrong"), "{text}");
     assert!(text.contains(", by configmap default/a"), "{text}");
     assert!(text.contains(r#"app-0.2  info: creates a Pod config="a""#), "the app's own log: {text}");
     assert!(text.ends_with(&format!("replay: again {}", failure.seed())), "{text}");
@@ -128,7 +130,7 @@ fn state_that_a_step_repairs_is_found() {
     let report = Sim::single_faults().run(&scenario).unwrap();
     let failure = report.failure().expect("the Secret is missing before the step");
     assert_eq!(failure.checker(), "the same final state", "{failure}");
-    let message = r#"before step "set blue": secrets default/a is missing, and is there without faults"#;
+    let message = r#"before step "set blue": secrets default/a is there only without these faults"#;
     assert!(failure.message().starts_with(message), "{failure}");
 }
 

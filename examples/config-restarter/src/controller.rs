@@ -25,7 +25,7 @@ pub(crate) const HASH_ANNOTATION: &str = "apps.example.com/config-hash";
     of = RestartPolicy,
     owns = Pod(create, delete),
     watches = ConfigMap(map = users_of),
-    primary(index = config_of),
+    primary(get, index = config_of),
     finalizer = "apps.example.com/registry",
     backoff("100ms", max = "1m"),
     concurrency = 4,
@@ -66,7 +66,7 @@ impl Reconcile for ConfigRestarter {
             self.roll(&policy, &cx, hash).await?;
         }
         let (mut status, conditions) = observe(&policy, &cx, hash);
-        let (conditions, registered) = self.register(&cx, &mut status, conditions).await;
+        let (conditions, registered) = self.register(&policy, &cx, &mut status, conditions).await;
         status.conditions = conditions.into_vec()?;
         cx.patch_status(status).await?;
         registered?;
@@ -119,6 +119,7 @@ impl ConfigRestarter {
     /// reconcile fails.
     async fn register(
         &self,
+        policy: &RestartPolicy,
         cx: &Context<Self>,
         status: &mut RestartPolicyStatus,
         conditions: Conditions,
@@ -128,6 +129,9 @@ impl ConfigRestarter {
         };
         if status.registered_hash.as_ref() == Some(&hash) {
             return (conditions, Ok(()));
+        }
+        if let Err(error) = ensure_current_live(policy, cx).await {
+            return (conditions, Err(error));
         }
         let registered = self.registry.register(&cx.key().to_string(), &hash).await;
         let conditions = match &registered {
@@ -143,6 +147,22 @@ impl ConfigRestarter {
         };
         (conditions, registered.context("register"))
     }
+}
+
+/// Reads the policy from the API server, and fails if the one in the cache is outdated.
+///
+/// After a restart the cache may start with an outdated list. A registration that is made after `finalize` would remain.
+async fn ensure_current_live(policy: &RestartPolicy, cx: &Context<ConfigRestarter>) -> Result<()> {
+    let newest = cx.get().await?;
+    ensure_current(policy, &newest)
+}
+
+/// Fails if the policy is being deleted, or was replaced by a new policy of its name.
+pub(crate) fn ensure_current(policy: &RestartPolicy, newest: &RestartPolicy) -> Result<()> {
+    if newest.metadata.uid == policy.metadata.uid && newest.metadata.deletion_timestamp.is_none() {
+        return Ok(());
+    }
+    Err(format!("policy {} is being deleted, or was replaced by another policy of its name", policy.name_any()).into())
 }
 
 /// Returns the status and the conditions as observed in the cache, except for the registration.

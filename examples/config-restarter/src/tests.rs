@@ -21,7 +21,7 @@ use kctl::{
 
 use crate::{
     app,
-    controller::HASH_ANNOTATION,
+    controller::{HASH_ANNOTATION, ensure_current},
     policy::{RestartPolicy, RestartPolicySpec, RestartPolicyStatus},
     registry::{Call, Registry, RegistryError},
 };
@@ -306,6 +306,21 @@ async fn deleted_policy_remains_until_the_registry_forgot_it() {
     assert!(world.api::<RestartPolicy>().get_opt("web").await.unwrap().is_none());
     assert_eq!(world.pods().await.len(), 0);
     assert!(world.reasons_of_events().await.contains(&"UnregisterFailed".to_owned()));
+}
+
+#[test]
+fn only_the_current_policy_is_registered() {
+    let mut policy = web(1);
+    policy.metadata.uid = Some("a".into());
+    assert!(ensure_current(&policy, &policy).is_ok());
+    let mut deleted = policy.clone();
+    deleted.metadata.deletion_timestamp = Some(kctl::from_json(kctl::json!("2026-01-01T00:00:00Z")).unwrap());
+    let mut replaced = policy.clone();
+    replaced.metadata.uid = Some("b".into());
+    for newest in [deleted, replaced] {
+        let error = ensure_current(&policy, &newest).unwrap_err().to_string();
+        assert!(error.starts_with("policy web is being deleted, or was replaced"), "{error}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

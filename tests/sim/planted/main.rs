@@ -10,6 +10,7 @@
 
 mod after_lease;
 mod case;
+mod cleanup_error_ignored;
 mod deletion_ignored;
 mod done_too_early;
 mod edge_triggered;
@@ -58,6 +59,8 @@ const SHARDED_SEEDS: u64 = 2;
 /// Number of seeds with which the sharded examples run (`tests/sim/examples.rs`). A bug of the library has to be found
 /// within them.
 const EXAMPLE_SEEDS: u64 = 16;
+/// Number of seeds in the test that `kctl new` writes. An ignored error of an external call has to be found within them.
+const NEW_PROJECT_SEEDS: u64 = 16;
 
 /// Tells whether a bug shows without faults.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -226,6 +229,19 @@ fn deletion_missed_by_a_quiet_program_is_found() {
     assert!(report.failure().is_none(), "the twin: {}", report.failure().unwrap());
 }
 
+/// One fault of hundreds reveals the bug: the last cleanup that a rule sees has to fail.
+#[test]
+fn ignored_cleanup_error_is_found_with_few_seeds() {
+    let report = Sim::seeds(0..NEW_PROJECT_SEEDS).run(&cleanup_error_ignored::bug()).unwrap();
+    let failure = report.failure().expect("the simulator does not find the bug");
+    println!("{} runs\n{failure}", report.runs());
+    assert_eq!(failure.checker(), "the registry knows each site", "{failure}");
+    let is_cleanup = |fault: &String| fault.ends_with("(unregister): fails before it took effect");
+    assert!(matches!(failure.faults(), [only] if is_cleanup(only)), "{failure}");
+    let report = Sim::run_with_faults_of(failure, &cleanup_error_ignored::twin()).unwrap();
+    assert!(report.failure().is_none(), "the twin: {}", report.failure().unwrap());
+}
+
 /// Two controllers clean up: only a crash in between shows that one of them removes the other's finalizer.
 #[test]
 fn cleared_foreign_finalizers_are_found_by_a_crash() {
@@ -242,6 +258,7 @@ mod bug {
 
     planted! {
         after_lease: WithFaults, "no program uploads after another has begun";
+        cleanup_error_ignored: WithFaults, "the registry knows each site";
         deletion_ignored: WithFaults, "no disk is wiped under a pod";
         done_too_early: WithFaults, "every version is released";
         edge_triggered: WithFaults, "the database has the version of the site";

@@ -282,7 +282,8 @@ fn remove(object: &mut Value, pointer: &str) {
 
 /// Describes how two states differ; `None` if they are equal.
 ///
-/// An object that is on both sides under one name is reported by its first different field.
+/// An object that is on both sides under one name is reported by its first different field. The text does not say which
+/// state is wrong: the run without faults may have the bug, and a fault may repair it.
 pub(super) fn difference(expected: &[NormalizedObject], found: &[NormalizedObject]) -> Option<String> {
     let missing: Vec<_> = without(expected, found);
     let surplus: Vec<_> = without(found, expected);
@@ -290,11 +291,11 @@ pub(super) fn difference(expected: &[NormalizedObject], found: &[NormalizedObjec
     for one in &missing {
         texts.push(match surplus.iter().find(|other| other.name == one.name) {
             Some(other) => format!("{}: {}", one.name, field(&one.object, &other.object)),
-            None => format!("{} is missing, and is there without faults", one.name),
+            None => format!("{} is there only without these faults", one.name),
         });
     }
     for other in surplus.iter().filter(|other| !missing.iter().any(|one| one.name == other.name)) {
-        texts.push(format!("{} should not be there: without faults it is not", other.name));
+        texts.push(format!("{} is there only with these faults", other.name));
     }
     if missing.len() != surplus.len() && !texts.is_empty() {
         texts.push(format!("{} objects with these faults, {} without", found.len(), expected.len()));
@@ -346,8 +347,6 @@ pub(super) fn without<'a>(list: &'a [NormalizedObject], other: &[NormalizedObjec
 }
 
 /// Describes the first field in which two objects differ.
-///
-/// The text does not say which value is wrong: the run without faults may have the bug, and a fault may repair it.
 fn field(expected: &Value, found: &Value) -> String {
     let (path, expected, found) = first_field(expected, found);
     format!("{path} is {found} with these faults, and {expected} without")
@@ -595,9 +594,9 @@ mod tests {
         let text = difference(&one, &other).unwrap();
         let field = r#".status.startTime is "never" with these faults, and "(a time)" without"#;
         assert_eq!(text, format!("pods default/web-*: {field}"));
-        let surplus = "pods default/web-* should not be there: without faults it is not";
+        let surplus = "pods default/web-* is there only with these faults";
         assert_eq!(difference(&one, &two).unwrap(), format!("{surplus}; 2 objects with these faults, 1 without"));
-        let missing = "pods default/web-* is missing, and is there without faults";
+        let missing = "pods default/web-* is there only without these faults";
         assert_eq!(difference(&two, &one).unwrap(), format!("{missing}; 1 objects with these faults, 2 without"));
     }
 

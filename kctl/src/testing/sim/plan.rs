@@ -21,7 +21,7 @@ use super::lease_lapse::LeaseLapse;
 pub(super) use self::{
     describe::{event, request, slow_lists},
     points::{FaultPoints, History, fits},
-    singles::sample_evenly,
+    singles::{sample_evenly, sample_with},
 };
 
 /// A state that a watch skips is delivered after this time at the latest.

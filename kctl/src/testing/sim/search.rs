@@ -12,7 +12,7 @@ use super::{
     checks::Violation,
     fresh_start::{FinalObjects, failed_start},
     normal,
-    plan::{Fault, FaultPoints, TimedFault, sample_evenly},
+    plan::{Fault, FaultPoints, TimedFault, sample_evenly, sample_with},
     progress::{AppLogs, YIELDS},
     report::{Failure, Report},
     run::{Outcome, Reference, SAME_STATE, run, run_with},
@@ -30,12 +30,18 @@ const UNCHANGED_APP_HELP: &str = "the app has not changed anything yet: a rule a
 const RANDOM_APP_HELP: &str = "usual causes: the order of a `HashMap` or `HashSet`, `select!` without `biased;`, random numbers \
                                (leave a random field out of the comparison, as by `.ignoring(\"secrets/data/password\")`), \
                                `Timestamp::now()` (use `cx.now()`), a static that a former run has changed (use `thread_local!`)";
+/// The end of a finding about two final states, unless the run without faults is known to be wrong. A fault may repair
+/// what that run misses.
+const EITHER_IS_WRONG: &str = "; one of the two final states is wrong";
 /// At most one of this many single faults of a test is a restart of a settled state.
 const RESTARTS_ONE_IN: usize = 4;
 /// At most one of this many single faults of a test is a frozen leader.
 const FREEZES_ONE_IN: usize = 8;
 /// At most one of this many single faults of a test is a step that all processes miss.
 const MISSED_STEPS_ONE_IN: usize = 4;
+/// At most one of this many single faults of a test is reserved for the external calls at which a fault reveals the most.
+/// Spread evenly, few runs would have none of these.
+const EXTERNALS_ONE_IN: usize = 4;
 /// Name of the checker that compares two executions of one run.
 const ONE_TRACE: &str = "one seed, one trace";
 /// The seed of uids and generated names. All runs share it, so that the points for faults are where they were seen.
@@ -154,7 +160,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns at most `max` single faults, named by their index among all of them. The restarts of a settled state are
-    /// chosen first, then some frozen leaders and missed steps, and the others evenly.
+    /// chosen first, then some frozen leaders, missed steps and faults of external calls, and the others evenly.
     pub(super) fn singles(&self, max: usize) -> Vec<Case> {
         let mut singles: Vec<_> = self.points.singles().into_iter().enumerate().collect();
         let mut freezes = singles.split_off(self.points.restarts().len());
@@ -164,7 +170,9 @@ impl<'a> Search<'a> {
         singles.truncate(max.div_ceil(RESTARTS_ONE_IN));
         singles.extend(sample_evenly(freezes, max / FREEZES_ONE_IN));
         let n_left = max - singles.len() - missed_steps.len();
-        singles.extend(sample_evenly(others, n_left));
+        let mut externals = self.points.key_externals();
+        externals.truncate(n_left.min(max / EXTERNALS_ONE_IN));
+        singles.extend(sample_with(others, n_left, |(_, fault)| externals.contains(fault)));
         singles.extend(missed_steps);
         debug_assert!(singles.len() <= max, "the others get the places that are left");
         let singles = singles.into_iter();
@@ -271,7 +279,7 @@ impl<'a> Search<'a> {
         debug_assert!(plan.len() <= case.plan.len(), "faults are removed, or replaced one for one");
         // A state before a step is not the one that the restart leads to.
         if found.checker == SAME_STATE && outcome.reference.differs_before.is_none() {
-            found.message += self.verdict(&outcome.reference).unwrap_or_default();
+            found.message += self.verdict(&outcome.reference).unwrap_or(EITHER_IS_WRONG);
         }
         let outcome = self.with_app_logs(&plan, &found, outcome, Some(&self.expected));
         self.record_failure(&Case { plan, ..case.clone() }, found, outcome);
@@ -496,6 +504,37 @@ mod tests {
             let missed = n_of(|fault| matches!(fault, Fault::AtStep { .. }));
             assert_eq!((plans.len(), restarts, freezes, missed), expected, "of {max}");
         }
+    }
+
+    #[test]
+    fn few_single_faults_include_failing_external_calls() {
+        let scenario = Scenario::new(|| App::new("nothing"));
+        let servers = prepare(&scenario).unwrap();
+        let mut search = Search::new(&scenario, &servers, "", 0);
+        search.points = FaultPoints {
+            externals: ["register", "register", "unregister", "unregister"].map(String::from).to_vec(),
+            n_externals_of_work: 3,
+            n_writes: 50,
+            n_steps: 2,
+            instances: 1,
+            ..FaultPoints::default()
+        };
+        let first = ["call 3: fails before it took effect"];
+        let four = [
+            "call 1: crash after it took effect",
+            "call 3: crash after it took effect",
+            "call 2: fails before it took effect",
+            "call 3: fails before it took effect",
+        ];
+        for (max, expected) in [(16, &four[..]), (4, &first[..]), (1, &four[..0])] {
+            let singles = search.singles(max);
+            assert_eq!(singles.len(), max);
+            let all: Vec<_> = singles.iter().map(|case| case.plan[0].to_string()).collect();
+            let reserved: Vec<_> = all.iter().filter(|text| four.contains(&text.as_str())).collect();
+            assert_eq!(reserved, expected, "of {max}: {all:?}");
+        }
+        let all = search.singles(usize::MAX);
+        assert!(all.iter().map(|case| case.plan[0].clone()).eq(search.points.singles()), "in the order of the list");
     }
 
     #[test]

@@ -285,6 +285,7 @@ impl Shared {
         let mut points = self.points.lock();
         points.settled_times.push(now);
         points.settled = now;
+        points.n_externals_of_work = points.externals.len();
     }
 
     /// Returns the simulated time since the start of the run.

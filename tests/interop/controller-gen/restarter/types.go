@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// +kubebuilder:rbac:groups=apps.example.com,resources=restartpolicies,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=apps.example.com,resources=restartpolicies,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apps.example.com,resources=restartpolicies/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch

@@ -21,6 +21,8 @@ pub(in crate::testing::sim) struct FaultPoints {
     pub(in crate::testing::sim) events: Vec<EventSummary>,
     /// The calls of systems outside of the cluster.
     pub(in crate::testing::sim) externals: Vec<String>,
+    /// Number of the calls among them that came before the final state. Rules of `.settled(…)` see only their effects.
+    pub(in crate::testing::sim) n_externals_of_work: usize,
     /// The revisions of each cluster, the app's own first.
     pub(in crate::testing::sim) histories: Vec<History>,
     /// Times at which the state had settled: before each step that waits for it, and at the end.

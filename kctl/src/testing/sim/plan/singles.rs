@@ -1,6 +1,6 @@
 //! The plans with one fault each.
 
-use std::time::Duration;
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
 use kctl_runtime::__private_0_1::ThawOrder;
@@ -31,6 +31,10 @@ const FREEZE_BEFORE: Duration = Duration::from_secs(1);
 
 /// Time for which a leader is frozen: long enough that another replica takes its Lease and does the same work.
 const FREEZE_DURATION: Duration = Duration::from_secs(25);
+
+/// Maximum number of names whose calls have faults in [`FaultPoints::key_externals`]. The names that were called last come
+/// first, since calls at the end are those that clean up.
+const EXTERNAL_NAMES_MAX: usize = 25;
 
 /// Maximum number of restarts on servers that are behind, among the single faults.
 const STALE_RESTARTS_MAX: usize = 1_000;
@@ -69,6 +73,21 @@ pub(super) const EXTERNAL: [ExternalFault; 5] = [
     ExternalFault::Fails,
     ExternalFault::Slow(Duration::from_secs(5)),
 ];
+
+/// The calls of a system outside of the cluster that have one name. Counts start at one.
+struct CallsOfName {
+    first: u64,
+    /// The last call before the final state; `None` if only the final deletion has such calls.
+    last_of_work: Option<u64>,
+    last: u64,
+}
+
+impl CallsOfName {
+    /// Returns the last call whose effect a rule of `.settled(…)` sees, or else the last one.
+    fn last_visible(&self) -> u64 {
+        self.last_of_work.unwrap_or(self.last)
+    }
+}
 
 impl FaultPoints {
     /// Returns each fault alone: a restart once the state had settled, a crash before and after each write, and each
@@ -114,7 +133,53 @@ impl FaultPoints {
         }
         let missed_steps = self.missed_steps();
         let n_left = SINGLES_MAX - restarts.len() - freezes.len() - missed_steps.len();
-        [restarts, freezes, sample_evenly(singles, n_left), missed_steps].concat()
+        let key = self.key_externals();
+        let singles = sample_with(singles, n_left, |fault| key.contains(fault));
+        [restarts, freezes, singles, missed_steps].concat()
+    }
+
+    /// Returns the faults of external calls that few runs should have, the most valuable ones first. They are among the
+    /// [single faults](Self::singles).
+    ///
+    /// - The last call of each name fails. Nothing repairs a swallowed error there, and no fault of a request is alike:
+    ///   those let the reconcile fail at its next write.
+    /// - The process ends after the first call of each name: it has not recorded yet what it has created.
+    /// - The process ends before the last call of each name: it may have recorded what it has not done yet.
+    /// - The last call of each name in the final deletion fails, which only invariants can notice.
+    pub(in crate::testing::sim) fn key_externals(&self) -> Vec<Fault> {
+        let calls = self.calls_by_name();
+        let at = |what: ExternalFault, nth: fn(&CallsOfName) -> u64| {
+            calls.iter().map(move |of_name| Fault::External { nth: nth(of_name), what })
+        };
+        let ranked = at(ExternalFault::Fails, CallsOfName::last_visible)
+            .chain(at(ExternalFault::CrashAfter, |of_name| of_name.first))
+            .chain(at(ExternalFault::CrashBefore, CallsOfName::last_visible))
+            .chain(at(ExternalFault::Fails, |of_name| of_name.last));
+        let mut faults = Vec::new();
+        for fault in ranked {
+            if !faults.contains(&fault) {
+                faults.push(fault);
+            }
+        }
+        faults
+    }
+
+    /// Returns the external calls of each name, up to [`EXTERNAL_NAMES_MAX`] names. The name that was called last comes
+    /// first.
+    fn calls_by_name(&self) -> Vec<CallsOfName> {
+        let mut by_name: BTreeMap<&str, CallsOfName> = BTreeMap::new();
+        for (nth, name) in (1..).zip(&self.externals) {
+            let first = CallsOfName { first: nth, last_of_work: None, last: nth };
+            let of_name = by_name.entry(name.as_str()).or_insert(first);
+            of_name.last = nth;
+            if nth <= self.n_externals_of_work as u64 {
+                of_name.last_of_work = Some(nth);
+            }
+        }
+        let mut calls: Vec<_> = by_name.into_values().collect();
+        calls.sort_unstable_by_key(|of_name| Reverse(of_name.last));
+        calls.truncate(EXTERNAL_NAMES_MAX);
+        calls
     }
 
     /// Returns the restarts once everything had settled, which are the first single faults. The restarts in the final
@@ -187,6 +252,20 @@ impl FaultPoints {
 fn wrong_clocks(instance: usize) -> impl Iterator<Item = Fault> {
     let jump = move |seconds| Fault::At { time: Duration::ZERO, what: TimedFault::ClockJump { instance, seconds } };
     [SKEW, -SKEW].into_iter().map(jump)
+}
+
+/// Returns at most `max` items in the order of the list: those that are reserved, of which there may be `max` at most, and
+/// others spread evenly.
+pub(in crate::testing::sim) fn sample_with<T>(all: Vec<T>, max: usize, is_reserved: impl Fn(&T) -> bool) -> Vec<T> {
+    if all.len() <= max {
+        return all;
+    }
+    let (mut chosen, others): (Vec<_>, Vec<_>) = all.into_iter().enumerate().partition(|(_, one)| is_reserved(one));
+    debug_assert!(chosen.len() <= max, "callers reserve a share of the places");
+    let n_left = max.saturating_sub(chosen.len());
+    chosen.extend(sample_evenly(others, n_left));
+    chosen.sort_by_key(|(index, _)| *index);
+    chosen.into_iter().map(|(_, one)| one).collect()
 }
 
 /// Returns at most `max` items, spread evenly over the list.

@@ -6,7 +6,7 @@ use kctl_runtime::__private_0_1::ThawOrder;
 
 use super::{
     points::{FaultPoints, History},
-    singles::{READ_FAILURES, sample_evenly},
+    singles::{READ_FAILURES, sample_evenly, sample_with},
     *,
 };
 use crate::testing::sim::lease_lapse::{Renewals, longest_write};
@@ -16,6 +16,15 @@ fn long_lists_are_thinned_evenly() {
     assert_eq!(sample_evenly((0..10).collect(), 5), [1, 3, 5, 7, 9]);
     assert_eq!(sample_evenly((0..3).collect(), 5), [0, 1, 2]);
     assert_eq!(sample_evenly((0..1000).collect::<Vec<i32>>(), 7).len(), 7);
+}
+
+#[test]
+fn reserved_items_are_kept_in_their_order() {
+    let sample = |max, reserved: &[i32]| sample_with((0..10).collect(), max, |one| reserved.contains(one));
+    assert_eq!(sample(3, &[8, 2]), [2, 8, 9]);
+    assert_eq!(sample(2, &[8, 2]), [2, 8]);
+    assert_eq!(sample(5, &[]), sample_evenly((0..10).collect(), 5));
+    assert_eq!(sample(10, &[8]), (0..10).collect::<Vec<_>>());
 }
 
 #[test]
@@ -72,6 +81,53 @@ fn external_calls_have_separate_faults() {
     }
     let n_seeds = (0..200).filter(|seed| points.choose_faults(*seed).iter().any(is_external)).count();
     assert!((60..140).contains(&n_seeds), "{n_seeds} of 200");
+}
+
+#[test]
+fn key_faults_hit_the_last_external_calls() {
+    let texts = |calls: &[&str], n_externals_of_work| -> Vec<String> {
+        let externals = calls.iter().copied().map(String::from).collect();
+        let points = FaultPoints { externals, n_externals_of_work, ..FaultPoints::default() };
+        let faults = points.key_externals();
+        let singles = points.singles();
+        assert!(faults.iter().all(|fault| singles.contains(fault)), "{faults:?}");
+        faults.iter().map(ToString::to_string).collect()
+    };
+    // The last call comes from the final deletion. No rule is checked after that.
+    let expected = [
+        "call 3: fails before it took effect",
+        "call 2: fails before it took effect",
+        "call 3: crash after it took effect",
+        "call 1: crash after it took effect",
+        "call 3: crash before it took effect",
+        "call 2: crash before it took effect",
+        "call 4: fails before it took effect",
+    ];
+    assert_eq!(texts(&["make", "make", "drop", "drop"], 3), expected);
+    // Only the final deletion has the calls that clean up.
+    let fails = ["call 2: fails before it took effect", "call 1: fails before it took effect"];
+    assert_eq!(texts(&["make", "drop"], 1)[..2], fails);
+    assert!(texts(&[], 0).is_empty());
+}
+
+#[test]
+fn external_calls_of_many_names_are_bounded() {
+    for (n_names, n_expected) in [(24, 72), (25, 75), (26, 75)] {
+        let externals = (0..n_names).map(|n| format!("call {n}")).collect();
+        let points = FaultPoints { externals, n_externals_of_work: n_names, ..FaultPoints::default() };
+        let faults = points.key_externals();
+        assert_eq!(faults.len(), n_expected);
+        assert_eq!(faults[0], Fault::External { nth: n_names as u64, what: ExternalFault::Fails });
+    }
+}
+
+#[test]
+fn long_lists_keep_key_faults() {
+    let externals = ["make", "drop"].map(String::from).to_vec();
+    let points = FaultPoints { n_writes: 2_000, externals, n_externals_of_work: 2, ..FaultPoints::default() };
+    let singles = points.singles();
+    assert_eq!(singles.len(), SINGLES_MAX);
+    assert!(points.key_externals().iter().all(|fault| singles.contains(fault)));
 }
 
 #[test]

@@ -42,7 +42,8 @@ impl ExternalFaults {
 /// Use it in the fake cloud or registry of a test. Without it a simulation injects faults only at requests to the API
 /// server, so a crash between two calls is never tried. With it the process may crash before or after the call takes
 /// effect, the call may fail before or after that, or it takes five seconds. Each call is a line of the timeline.
-/// Outside of a simulated process, for example in a step or with [`TestServer`](crate::testing::TestServer), it only
+/// `call` names the kind of the call, without the object: a test with few seeds tries the first and the last call of each
+/// name first. Outside of a simulated process, for example in a step or with [`TestServer`](crate::testing::TestServer), it only
 /// runs `effect`.
 ///
 /// ```
