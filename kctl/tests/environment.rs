@@ -32,6 +32,14 @@ async fn hopeless(_config: Arc<ConfigMap>, _cx: Context<hopeless>) -> Result<Act
     failed.terminal()
 }
 
+/// Creates a Secret that API servers reject: a space is not allowed in a data key.
+#[controller(name = "rejected", owns = Secret(create))]
+async fn rejected(config: Arc<ConfigMap>, cx: Context<rejected>) -> Result<Action> {
+    let secret = kctl::json!({ "metadata": { "name": config.name_any() }, "data": { "no key": "" } });
+    cx.owned::<Secret>().create(kctl::from_json(secret)?).await?;
+    Ok(Action::await_change())
+}
+
 /// Requests an immediate requeue in every reconcile.
 #[controller(name = "restless")]
 async fn restless(_config: Arc<ConfigMap>, _cx: Context<restless>) -> Result<Action> {
@@ -183,6 +191,7 @@ fn main() {
             Ok("hopeless") => App::new("hopeless").controller::<hopeless>(),
             Ok("cleaner") => App::new("cleaner").controller::<cleaner>(),
             Ok("quiet") => App::new("quiet").controller::<quiet>(),
+            Ok("rejected") => App::new("rejected").controller::<rejected>(),
             Ok("restless") => App::new("restless").controller::<restless>(),
             _ => App::new("bold").controller::<bold>(),
         };
@@ -207,6 +216,15 @@ fn main() {
     });
     check("no_cluster_stays_none", |_program, _folder| {});
     check_failure("object_that_was_given_up_fails_dev", "hopeless", &["hopeless default/web: gave up: no color"]);
+    check_failure(
+        "invalid_request_fails_dev_before_the_timeout",
+        "rejected",
+        &[
+            "the API server rejects requests as invalid, and nothing is left",
+            "rejected default/web: failed ",
+            " times in a row, the last time: create Secret default/web: ",
+        ],
+    );
     check_failure(
         "hot_loop_is_named_with_its_reconciles",
         "restless",
