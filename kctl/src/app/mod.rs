@@ -39,6 +39,7 @@ mod dev;
 #[cfg(feature = "dev")]
 mod dev_options;
 mod diff_cluster;
+mod difference;
 #[cfg(feature = "dev")]
 mod environment;
 #[cfg(feature = "testing")]
