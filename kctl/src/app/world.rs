@@ -213,7 +213,7 @@ impl World {
             biased;
             hot_loop = self.hot_loops.wait_for_loop() => Err(Error::from(hot_loop)),
             timed = tokio::time::timeout(timeout, quiet) => {
-                timed.map_err(|_elapsed| self.unfinished(format!("not idle after {timeout:?}")))
+                timed.map_err(|_elapsed| self.unfinished_error(format!("not idle after {timeout:?}")))
             }
         }
     }
@@ -231,7 +231,7 @@ impl World {
                 && self.simulations().all(Simulation::is_idle)
         })
         .await;
-        self.unfinished("the API server rejects requests as invalid, and nothing is left that could change that".into())
+        self.unfinished_error("the API server rejects requests as invalid, and nothing is left that could change that".into())
     }
 
     fn simulations(&self) -> impl Iterator<Item = &Simulation> {
@@ -249,7 +249,7 @@ impl World {
     }
 
     /// Returns an error with this first line, and a line for each part of the app that is still running or waiting.
-    fn unfinished(&self, first: String) -> Error {
+    fn unfinished_error(&self, first: String) -> Error {
         let mut lines = vec![first];
         lines.extend(self.view.unfinished_work());
         lines.extend(self.simulations().flat_map(Simulation::unfinished_work));
