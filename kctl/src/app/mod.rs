@@ -50,6 +50,7 @@ mod hot_loops;
 #[cfg(feature = "dev")]
 mod input;
 mod interpreters;
+mod listen;
 mod log;
 mod manager;
 #[cfg(all(feature = "rules", feature = "webhook"))]

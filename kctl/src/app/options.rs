@@ -18,7 +18,7 @@ use kctl_runtime::{
         GRACEFUL_TIMEOUT, Manager,
         lease::{ElectionConfig, host_name, identity},
         ring::{RingConfig, RingError},
-        serve::{Certificate, bind, check_address},
+        serve::{Certificate, check_address},
         shards::{ShardConfig, ShardError},
     },
     manifest::{self, Permission, PermissionScope, RbacOptions, permissions_of_rule},
@@ -26,9 +26,7 @@ use kctl_runtime::{
     shard::{SLOTS_MAX, ShardBy},
 };
 
-use tokio::net::TcpListener;
-
-use super::{debug::DebugOptions, rbac_check::ExtraRole};
+use super::{debug::DebugOptions, listen::listen, rbac_check::ExtraRole};
 
 /// The number of slots of `--shards` without a number.
 ///
@@ -212,7 +210,8 @@ impl ManagerOptions {
         reviews: Client,
         mut manager: Manager,
     ) -> Result<Manager> {
-        if let Some(listener) = self.listen_for_metrics().await? {
+        let metrics = self.metrics_bind_address.as_deref();
+        if let Some(listener) = listen("--metrics-bind-address", metrics, "metrics").await? {
             let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
             manager = if self.metrics_secure.unwrap_or(!local) {
                 let served = manager.serve_metrics_securely_by(reviews, listener, self.certificate());
@@ -221,7 +220,8 @@ impl ManagerOptions {
                 manager.serve_metrics(listener)
             };
         }
-        if let Some(listener) = self.listen_for_probes().await? {
+        let health = self.health_probe_bind_address.as_deref();
+        if let Some(listener) = listen("--health-probe-bind-address", health, "probes").await? {
             manager = manager.serve_health(listener);
         }
         manager = self.debug.listen("0").await?.serve(app, manager);
@@ -240,16 +240,6 @@ impl ManagerOptions {
         Ok(manager)
     }
 
-    /// Listens on the address of the metrics, if there is one, and logs it.
-    async fn listen_for_metrics(&self) -> Result<Option<TcpListener>> {
-        listen("--metrics-bind-address", self.metrics_bind_address.as_deref(), "metrics").await
-    }
-
-    /// Listens on the address of the probes, if there is one, and logs it.
-    async fn listen_for_probes(&self) -> Result<Option<TcpListener>> {
-        listen("--health-probe-bind-address", self.health_probe_bind_address.as_deref(), "probes").await
-    }
-
     /// Serves the metrics of a program without controllers, for as long as the future is polled.
     ///
     /// A cluster is used only if other machines can connect to the endpoint: its API server then authorizes the
@@ -261,7 +251,8 @@ impl ManagerOptions {
         others: impl FnOnce(&Metrics),
         cluster: impl Future<Output = Result<Client>>,
     ) -> Result<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let Some(listener) = self.listen_for_metrics().await? else {
+        let address = self.metrics_bind_address.as_deref();
+        let Some(listener) = listen("--metrics-bind-address", address, "metrics").await? else {
             return Ok(Box::pin(std::future::pending()));
         };
         let metrics = Metrics::default();
@@ -276,7 +267,7 @@ impl ManagerOptions {
         let client = cluster.await.context(format!(
             "--metrics-bind-address {}: a cluster says who may read the metrics; without one, bind to loopback, or let \
              everybody read them by --metrics-secure=false",
-            self.metrics_bind_address.as_deref().unwrap_or_default()
+            address.unwrap_or_default()
         ))?;
         let served = serve_metrics_securely(listener, metrics, self.certificate(), client);
         Ok(Box::pin(served.context(self.certificate_flag())?))
@@ -288,7 +279,8 @@ impl ManagerOptions {
         &self,
         is_ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
     ) -> Result<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let Some(listener) = self.listen_for_probes().await? else {
+        let address = self.health_probe_bind_address.as_deref();
+        let Some(listener) = listen("--health-probe-bind-address", address, "probes").await? else {
             return Ok(Box::pin(std::future::pending()));
         };
         Ok(Box::pin(serve_probes(listener, super::webhook::CERTIFICATE_CHECK, is_ready)))
@@ -384,18 +376,6 @@ fn parse_signed_duration(text: &str) -> Result<SignedDuration, String> {
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let negative = |_| format!("`{text}` is negative: write for example `15s`");
     parse_signed_duration(text).and_then(|time| time.try_into().map_err(negative))
-}
-
-/// Listens on the address of a flag, and logs the address with the port that the system chose for port 0.
-///
-/// # Errors
-/// The address is invalid, in use or not permitted.
-async fn listen(flag: &'static str, address: Option<&str>, endpoint: &str) -> Result<Option<TcpListener>> {
-    let listener = bind(flag, address.unwrap_or_default()).await?;
-    if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
-        tracing::info!(%address, "serving {endpoint}");
-    }
-    Ok(listener)
 }
 
 #[cfg(test)]
@@ -637,27 +617,6 @@ mod tests {
         tokio::select! {
             () = probes => panic!("probes ended"),
             () = asked => {}
-        }
-    }
-
-    #[test]
-    fn bound_addresses_are_logged_with_their_ports() {
-        let messages = super::super::log::tests::capture_logs(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-            runtime.block_on(async {
-                let flags = ["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"];
-                let options = parse(&flags).unwrap();
-                for listener in [options.listen_for_metrics().await, options.listen_for_probes().await] {
-                    assert!(listener.unwrap().is_some());
-                }
-                assert!(parse(&[]).unwrap().listen_for_metrics().await.unwrap().is_none());
-            });
-        });
-        let [metrics, probes] = messages.as_slice() else { panic!("{messages:?}") };
-        for (message, expected) in [(metrics, "serving metrics"), (probes, "serving probes")] {
-            assert_eq!(message["message"], expected);
-            let address: std::net::SocketAddr = message["address"].as_str().unwrap().parse().unwrap();
-            assert!(address.port() > 0, "{message}");
         }
     }
 

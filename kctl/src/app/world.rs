@@ -231,7 +231,9 @@ impl World {
                 && self.simulations().all(Simulation::is_idle)
         })
         .await;
-        self.unfinished_error("the API server rejects requests as invalid, and nothing is left that could change that".into())
+        self.unfinished_error(
+            "the API server rejects requests as invalid, and nothing is left that could change that".into(),
+        )
     }
 
     fn simulations(&self) -> impl Iterator<Item = &Simulation> {
