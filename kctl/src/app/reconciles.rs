@@ -27,7 +27,8 @@ pub(crate) struct Reconciles(Arc<Mutex<BTreeMap<(String, ObjectKey), KeyRecord>>
 struct KeyRecord {
     /// Number of reconciles since the last [`Reconciles::restart`].
     n: u64,
-    /// Number of consecutive ends with [`LastEnd::Invalid`].
+    /// Number of consecutive ends with [`LastEnd::Invalid`] since then: objects that were applied in between may have
+    /// made the request valid.
     n_invalid: u32,
     last: LastEnd,
 }
@@ -69,7 +70,10 @@ impl Reconciles {
 
     /// Counts from zero again.
     pub(crate) fn restart(&self) {
-        self.0.lock().values_mut().for_each(|record| record.n = 0);
+        for record in self.0.lock().values_mut() {
+            record.n = 0;
+            record.n_invalid = 0;
+        }
     }
 
     /// Adds lines about the keys that keep an app busy: reconciled very often, failing, or given up.
@@ -225,6 +229,8 @@ mod tests {
             let is_invalid = n >= INVALID_IN_A_ROW;
             assert_eq!((reconciles.is_invalid("site", &key), reconciles.has_invalid_keys()), (is_invalid, is_invalid));
         }
+        reconciles.restart();
+        assert!(!reconciles.has_invalid_keys(), "a retry may succeed with the objects that were applied last");
         for end in [LastEnd::Failed("no disk".into()), LastEnd::Done, LastEnd::GivenUp("no color".into())] {
             record(end);
             record(invalid());
