@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use self::project::Project;
-use crate::Failure;
+use crate::{Failure, new::FIRST_VERSION};
 
 /// Options of `kctl add`.
 #[derive(Args)]
@@ -46,6 +46,9 @@ enum Addition {
         /// The kind; by default derived from the name: `TeaRoom`
         #[arg(long)]
         kind: Option<String>,
+        /// The version of the kind, such as `v1`
+        #[arg(long, value_name = "VERSION", default_value = FIRST_VERSION)]
+        api_version: String,
     },
     /// Add defaulting and validation of a kind of the project: `kctl add webhook TeaRoom`
     Webhook {
@@ -70,7 +73,9 @@ enum Addition {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let project = Project::open(&options.project)?;
     let added = match &options.addition {
-        Addition::Controller { name, group, kind } => project.controller(name, group.as_deref(), kind.as_deref())?,
+        Addition::Controller { name, group, kind, api_version } => {
+            project.controller(name, group.as_deref(), kind.as_deref(), api_version)?
+        }
         Addition::Webhook { kind } => project.webhook(kind)?,
         Addition::Version { version, kind } => project.version(version, kind.as_deref())?,
     };

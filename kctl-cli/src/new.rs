@@ -21,9 +21,10 @@ use self::{
     workspace::set_workspace,
 };
 pub(crate) use self::{
-    error::protected_group,
+    error::{invalid_group, invalid_version, protected_group},
     names::{
-        NAME_LEN_MAX, TAKEN, default_kind, fill_template, is_group, is_kind, is_name, is_taken, plural, snake_case,
+        NAME_LEN_MAX, TAKEN, default_kind, fill_template, is_group, is_kind, is_name, is_taken, is_version, plural,
+        snake_case,
     },
     rustfmt::{format_file, format_source},
 };
@@ -55,6 +56,9 @@ const DEPENDABOT: &str = ".github/dependabot.yml";
 /// The version of Rust. CI fails on a warning of clippy, and each release of Rust adds lints.
 const TOOLCHAIN: &str = "rust-toolchain.toml";
 
+/// The version of a new kind: an API whose fields may still change begins as alpha.
+pub(crate) const FIRST_VERSION: &str = "v1alpha1";
+
 /// Options of `kctl new`.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -69,6 +73,9 @@ pub(crate) struct Options {
     /// The kind; by default derived from the name: `WebSite`
     #[arg(long)]
     kind: Option<String>,
+    /// The version of the kind, such as `v1`
+    #[arg(long, value_name = "VERSION", default_value = FIRST_VERSION)]
+    api_version: String,
     /// Depend on kctl in this folder instead of the published one
     #[arg(long, value_name = "DIR")]
     kctl: Option<PathBuf>,
@@ -206,7 +213,7 @@ fn write(path: &Path, text: &str) -> Result<(), NewFailure> {
 /// # Errors
 /// A name, group or kind is not valid, or taken by Rust, Cargo or Kubernetes; or kctl is not in the folder of `--kctl`.
 fn project(options: &Options) -> Result<Vec<(String, String)>, NewFailure> {
-    let (name, group) = (name_of(options)?, &options.group);
+    let (name, group, version) = (name_of(options)?, &options.group, &options.api_version);
     if !is_name(&name) {
         return Err(NewFailure::Name(name.clone()));
     }
@@ -233,12 +240,22 @@ fn project(options: &Options) -> Result<Vec<(String, String)>, NewFailure> {
     if is_protected_group(group) {
         return Err(NewFailure::ProtectedGroup(group.clone()));
     }
+    if !is_version(version) {
+        return Err(NewFailure::Version(version.clone()));
+    }
     let function = format!("reconcile_{}", snake_case(&kind));
     let kctl = dependency(options.kctl.as_deref())?;
-    let names = [("name", &*name), ("group", &**group), ("kind", &*kind), ("function", &*function), ("kctl", &*kctl)];
+    let names = [
+        ("name", &*name),
+        ("group", &**group),
+        ("version", &**version),
+        ("kind", &*kind),
+        ("function", &*function),
+        ("kctl", &*kctl),
+    ];
     let mut files: Vec<_> =
         FILES.iter().map(|(file, text)| ((*file).to_owned(), fill_template(text, &names))).collect();
-    files.extend(deploy::manifests(&deploy::Names { name: &name, group, kind: &kind })?);
+    files.extend(deploy::manifests(&deploy::Names { name: &name, group, version, kind: &kind })?);
     Ok(files)
 }
 
@@ -255,8 +272,8 @@ mod tests {
     const COMMIT: &str = ".commit(option_env!(\"COMMIT\"))";
 
     fn options(name: &str) -> Options {
-        let (path, group) = (name.into(), "example.com".into());
-        Options { path, name: Some(name.into()), group, kind: None, kctl: None, vcs: None }
+        let (path, group, api_version) = (name.into(), "example.com".into(), FIRST_VERSION.into());
+        Options { path, name: Some(name.into()), group, kind: None, api_version, kctl: None, vcs: None }
     }
 
     fn rejected(options: &Options) -> String {
@@ -357,6 +374,22 @@ mod tests {
             group("example").contains("is not a valid API group") && group("a..b").contains("is not a valid API group")
         );
         assert!(group(&format!("{}.com", "a".repeat(64))).contains("is not a valid API group"));
+        let upper = "`Example.com` is not a valid API group, because it has upper case letters: use `example.com`";
+        assert_eq!(group("Example.com"), upper);
+        assert!(group("Example").contains("use a domain name"), "lower case alone would not help");
+    }
+
+    #[test]
+    fn chosen_version_is_in_code_sample_and_crd() {
+        let with = |version: &str| Options { api_version: version.into(), ..options("web") };
+        let files = project(&with("v1")).unwrap();
+        let text = |file: &str| &files.iter().find(|(name, _)| *name == file).unwrap().1;
+        assert!(text("src/main.rs").contains("version = \"v1\", kind = \"Web\""));
+        assert!(text("sample.yaml").starts_with("apiVersion: example.com/v1\n"));
+        assert!(text("deploy/crds/webs.example.com.yaml").contains("name: v1\n"));
+        assert!(files.iter().all(|(_, text)| !text.contains(FIRST_VERSION)));
+        let error = rejected(&with("1.0"));
+        assert!(error.starts_with("`1.0` is not a version of Kubernetes' form"), "{error}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 use kctl::prelude::*;
 
 /// Desired state of a `{{kind}}`.
-#[resource(group = "{{group}}", version = "v1alpha1", kind = "{{kind}}", namespaced, status = "{{kind}}Status")]
+#[resource(group = "{{group}}", version = "{{version}}", kind = "{{kind}}", namespaced, status = "{{kind}}Status")]
 pub struct {{kind}}Spec {
     /// Value of the key `message` in the `ConfigMap`; if empty, there is no `ConfigMap`.
     #[serde(default)]

@@ -1,4 +1,4 @@
-apiVersion: {{group}}/v1alpha1
+apiVersion: {{group}}/{{version}}
 kind: {{kind}}
 metadata:
   name: sample

@@ -32,6 +32,26 @@ async fn hopeless(_config: Arc<ConfigMap>, _cx: Context<hopeless>) -> Result<Act
     failed.terminal()
 }
 
+/// Creates a Secret that API servers reject: a space is not allowed in a data key.
+#[controller(name = "rejected", owns = Secret(create))]
+async fn rejected(config: Arc<ConfigMap>, cx: Context<rejected>) -> Result<Action> {
+    let secret = kctl::json!({ "metadata": { "name": config.name_any() }, "data": { "no key": "" } });
+    cx.owned::<Secret>().create(kctl::from_json(secret)?).await?;
+    Ok(Action::await_change())
+}
+
+/// Blocks the only thread for longer than the interval of the checks plus the delay that is reported.
+#[controller(name = "blocking")]
+async fn blocking(_config: Arc<ConfigMap>, _cx: Context<blocking>) -> Result<Action> {
+    block_thread(Duration::from_millis(3_500));
+    Ok(Action::await_change())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the thread has to be blocked")]
+fn block_thread(time: Duration) {
+    std::thread::sleep(time);
+}
+
 /// Requests an immediate requeue in every reconcile.
 #[controller(name = "restless")]
 async fn restless(_config: Arc<ConfigMap>, _cx: Context<restless>) -> Result<Action> {
@@ -101,6 +121,18 @@ fn table(app: &str, arguments: &[&std::ffi::OsStr]) -> String {
     let output = program.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+fn reconcile_that_blocks_the_thread_is_reported() {
+    let file = std::env::temp_dir().join(format!("kctl-blocking-test-{}.yaml", std::process::id()));
+    std::fs::write(&file, CONFIG).unwrap();
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["dev", "--until-idle", "--filename"]).arg(&file).stdin(Stdio::null()).env(APP, "blocking");
+    let output = program.env_remove("RUST_LOG").output().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && error.contains("no task ran for "), "{error}");
+    println!("reconcile_that_blocks_the_thread_is_reported ... ok");
 }
 
 fn deleted_object_is_left_out_of_the_table() {
@@ -183,6 +215,8 @@ fn main() {
             Ok("hopeless") => App::new("hopeless").controller::<hopeless>(),
             Ok("cleaner") => App::new("cleaner").controller::<cleaner>(),
             Ok("quiet") => App::new("quiet").controller::<quiet>(),
+            Ok("blocking") => App::new("blocking").controller::<blocking>(),
+            Ok("rejected") => App::new("rejected").controller::<rejected>(),
             Ok("restless") => App::new("restless").controller::<restless>(),
             _ => App::new("bold").controller::<bold>(),
         };
@@ -194,6 +228,7 @@ fn main() {
         return;
     }
     dev_without_kind_fails_with_a_fix();
+    reconcile_that_blocks_the_thread_is_reported();
     deleted_object_is_left_out_of_the_table();
     stored_primaries_are_printed_without_files();
     check("cluster_of_kubeconfig_is_denied", |program, folder| {
@@ -207,6 +242,15 @@ fn main() {
     });
     check("no_cluster_stays_none", |_program, _folder| {});
     check_failure("object_that_was_given_up_fails_dev", "hopeless", &["hopeless default/web: gave up: no color"]);
+    check_failure(
+        "invalid_request_fails_dev_before_the_timeout",
+        "rejected",
+        &[
+            "the API server rejects requests as invalid, and nothing is left",
+            "rejected default/web: failed ",
+            " times in a row, the last time: create Secret default/web: ",
+        ],
+    );
     check_failure(
         "hot_loop_is_named_with_its_reconciles",
         "restless",

@@ -76,7 +76,7 @@ async fn read_of_a_gained_slot_repeats_until_listed() {
     let (_, last) = outcomes.pop().unwrap();
     assert_eq!(last, Outcome::Done(Action::await_change()));
     let text = format!("this replica has just gained the slot of default/{other}, and its cache is not complete yet");
-    let too_early = Outcome::Failed { conflict: true, terminal: false, retry_after: None, text };
+    let too_early = Outcome::Failed { conflict: true, terminal: false, invalid: false, retry_after: None, text };
     assert!(!outcomes.is_empty() && outcomes.iter().all(|(_, outcome)| *outcome == too_early), "{outcomes:?}");
 }
 

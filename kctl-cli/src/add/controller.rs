@@ -3,7 +3,9 @@
 use kctl_apimachinery::validation::is_protected_group;
 
 use super::{Added, error::AddFailure, project::Project, source::Kind};
-use crate::new::{TAKEN, default_kind, fill_template, is_group, is_kind, is_name, is_taken, plural, snake_case};
+use crate::new::{
+    TAKEN, default_kind, fill_template, is_group, is_kind, is_name, is_taken, is_version, plural, snake_case,
+};
 
 /// Names of the root files of crates, which no module can have.
 const ROOTS: [&str; 2] = ["lib", "main"];
@@ -18,7 +20,13 @@ impl Project {
     ///
     /// The kind is derived from the name (`tea-room` is `TeaRoom`), and the group is taken from the project's first
     /// kind.
-    pub(super) fn controller(&self, name: &str, group: Option<&str>, kind: Option<&str>) -> Result<Added, AddFailure> {
+    pub(super) fn controller(
+        &self,
+        name: &str,
+        group: Option<&str>,
+        kind: Option<&str>,
+        version: &str,
+    ) -> Result<Added, AddFailure> {
         if !is_name(name) {
             return Err(AddFailure::Name(name.into()));
         }
@@ -39,6 +47,9 @@ impl Project {
         if is_protected_group(group) {
             return Err(AddFailure::ProtectedGroup(group.into()));
         }
+        if !is_version(version) {
+            return Err(AddFailure::Version(version.into()));
+        }
         let lower = kind.to_ascii_lowercase();
         for name in [plural(&lower), lower] {
             let has_name = |known: &&Kind| known.group == group && known.resource_names.contains(&name);
@@ -49,9 +60,9 @@ impl Project {
         }
         let function = format!("reconcile_{}", snake_case(&kind));
         let module = name.replace('-', "_");
-        let fill = |text: &str| {
-            fill_template(text, &[("name", name), ("group", group), ("kind", &kind), ("function", &function)])
-        };
+        let names =
+            [("name", name), ("group", group), ("version", version), ("kind", &*kind), ("function", &*function)];
+        let fill = |text: &str| fill_template(text, &names);
         Ok(Added {
             files: vec![
                 (format!("src/{module}.rs").into(), fill(CONTROLLER)),

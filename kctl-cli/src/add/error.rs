@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::new::{NAME_LEN_MAX, protected_group};
+use crate::new::{NAME_LEN_MAX, invalid_group, invalid_version, protected_group};
 
 /// Nothing could be added.
 #[derive(Debug, thiserror::Error)]
@@ -36,13 +36,13 @@ pub(super) enum AddFailure {
     #[error("`{0}` is not a valid kind, or the generated code uses a type of this name: choose another with `--kind`")]
     Kind(String),
     /// The API group is not a domain name with at least one dot.
-    #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]
+    #[error("{}", invalid_group(.0))]
     Group(String),
     /// The API group is one of Kubernetes itself (`is_protected_group`).
     #[error("{}", protected_group(.0))]
     ProtectedGroup(String),
     /// The version does not have the form `v1`, `v1beta1` or `v2alpha1`.
-    #[error("`{0}` is not a version of Kubernetes' form: use for example `v1`, `v1beta1` or `v2alpha1`")]
+    #[error("{}", invalid_version(.0))]
     Version(String),
     /// No file directly in `src/` declares the kind; modules in folders are not searched.
     #[error("no `#[resource(…, kind = \"{kind}\")]` was found in src/; kinds there: {known}")]
@@ -71,6 +71,12 @@ pub(super) enum AddFailure {
          it there"
     )]
     HasModule { module: String, file: String },
+    /// The kind has a module with webhooks. Its name follows from the kind.
+    #[error(
+        "{file} exists already, and has the webhooks of {kind}: change them there; to generate them again, remove the file, its `mod` \
+         line and the call of `.admission`"
+    )]
+    HasWebhooks { kind: String, file: String },
     /// A file of the project cannot be read or written.
     #[error("{path}: {source}")]
     File { path: PathBuf, source: std::io::Error },

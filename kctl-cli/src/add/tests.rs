@@ -39,7 +39,11 @@ impl Drop for Folder {
 }
 
 fn controller(name: &str) -> Addition {
-    Addition::Controller { name: name.into(), group: None, kind: None }
+    controller_with(name, None, None)
+}
+
+fn controller_with(name: &str, group: Option<String>, kind: Option<String>) -> Addition {
+    Addition::Controller { name: name.into(), group, kind, api_version: FIRST_VERSION.into() }
 }
 
 const MAIN: &str = "//! Ours.
@@ -74,6 +78,19 @@ fn controller_is_added_and_nothing_else_changes() {
     assert!(module.contains("kind = \"TeaRoom\"") && module.contains("group = \"shop.example.com\""), "{module}");
     assert!(!module.contains("{{"), "{module}");
     assert!(folder.text("samples/tea-room.yaml").contains("kind: TeaRoom"));
+}
+
+#[test]
+fn controller_has_the_chosen_version() {
+    let folder = Folder::new("api-version", MAIN);
+    let bar = |api_version: &str| {
+        let (name, api_version) = ("bar".into(), api_version.into());
+        Addition::Controller { name, group: None, kind: None, api_version }
+    };
+    assert!(folder.add(bar("1")).unwrap_err().starts_with("`1` is not a version of Kubernetes' form"));
+    folder.add(bar("v1beta1")).unwrap();
+    assert!(folder.text("src/bar.rs").contains("version = \"v1beta1\", kind = \"Bar\""));
+    assert!(folder.text("samples/bar.yaml").starts_with("apiVersion: shop.example.com/v1beta1\n"));
 }
 
 #[test]
@@ -251,7 +268,7 @@ fn declared_kind_is_named_with_its_file() {
     assert!(declared.contains("Shop is declared already, in src/main.rs"), "{declared}");
     folder.add(controller("tea-room")).unwrap();
     let kind = Some("TeaRoom".to_owned());
-    let other = folder.add(Addition::Controller { name: "bar".into(), group: None, kind }).unwrap_err();
+    let other = folder.add(controller_with("bar", None, kind)).unwrap_err();
     assert!(other.contains("TeaRoom is declared already, in src/tea_room.rs"), "{other}");
 }
 
@@ -263,14 +280,14 @@ fn kind_that_differs_in_case_is_rejected() {
     let expected = "Tearoom and TeaRoom in src/tea_room.rs would both have the resource name `tearooms`";
     assert!(error.starts_with(expected), "{error}");
     let group = Some("tea.example.com".to_owned());
-    folder.add(Addition::Controller { name: "tearoom".into(), group, kind: None }).unwrap();
+    folder.add(controller_with("tearoom", group, None)).unwrap();
 }
 
 #[test]
 fn group_of_kubernetes_is_rejected() {
     let folder = Folder::new("protected", MAIN);
     let group = Some("tea.k8s.io".to_owned());
-    let error = folder.add(Addition::Controller { name: "tea".into(), group, kind: None }).unwrap_err();
+    let error = folder.add(controller_with("tea", group, None)).unwrap_err();
     assert!(error.starts_with("the API group `tea.k8s.io` belongs to Kubernetes"), "{error}");
     assert!(!folder.0.join("src/tea.rs").exists());
 }
@@ -287,7 +304,7 @@ fn plural_and_short_names_of_others_are_rejected() {
     }
     // `shops` and `shop` are free, since the kind has other names.
     let kind = Some("SHOP".to_owned());
-    folder.add(Addition::Controller { name: "second".into(), group: None, kind }).unwrap();
+    folder.add(controller_with("second", None, kind)).unwrap();
 }
 
 #[test]
@@ -321,6 +338,9 @@ fn webhook_needs_a_kind_and_a_feature() {
     let call = ".admission::<(shop_webhook::default_shop, shop_webhook::validate_shop)>()";
     assert!(folder.text("src/main.rs").contains(call));
     assert!(folder.text("src/shop_webhook.rs").contains("use crate::Shop;"));
+    let again = folder.add(webhook("Shop")).unwrap_err();
+    let expected = "src/shop_webhook.rs exists already, and has the webhooks of Shop: change them there";
+    assert!(again.starts_with(expected) && !again.contains("another name"), "{again}");
 }
 
 #[test]
@@ -332,7 +352,7 @@ fn files_of_one_kind_begin_alike() {
     // A file that kctl wrote before it separated the words.
     write(&folder.0.join("src/tearoom_webhook.rs"), "").unwrap();
     let error = folder.add(Addition::Webhook { kind: kind.clone() }).unwrap_err();
-    assert!(error.starts_with("src/tearoom_webhook.rs already exists"), "{error}");
+    assert!(error.starts_with("src/tearoom_webhook.rs exists already, and has the webhooks of TeaRoom"), "{error}");
     std::fs::remove_file(folder.0.join("src/tearoom_webhook.rs")).unwrap();
     folder.add(Addition::Webhook { kind }).unwrap();
     for (file, function) in [

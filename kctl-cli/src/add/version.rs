@@ -1,27 +1,13 @@
 //! A new version of a kind: a copy of its spec, and conversions in both directions.
 
 use super::{Added, error::AddFailure, project::Project, source::Kind};
-use crate::new::snake_case;
+use crate::new::{is_version, snake_case};
 
 /// Template of a module with the new version, its conversions and tests of both directions.
 const VERSION: &str = include_str!("../../templates/version.rs.tpl");
 
 /// Options of `#[resource]` that the new version replaces.
 const REPLACED: [&str; 2] = ["version", "storage"];
-
-/// Returns `true` for `v1`, `v1beta2` and `v2alpha1`, the form that API servers sort by.
-///
-/// A leading zero is rejected, and so is `v1beta` without a number.
-fn is_version(version: &str) -> bool {
-    let is_number = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_digit() && c != '0') && text.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let Some(rest) = version.strip_prefix('v') else { return false };
-    ["alpha", "beta"]
-        .iter()
-        .find_map(|stage| rest.split_once(stage))
-        .map_or_else(|| is_number(rest), |(major, stage)| is_number(major) && is_number(stage))
-}
 
 impl Project {
     /// Returns a version of a kind that is a copy of the stored version.
@@ -121,20 +107,5 @@ fn imports(kind: &Kind) -> String {
     match uses + &items {
         uses if uses.is_empty() => copied,
         uses => format!("\n{uses}{copied}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_have_the_form_of_kubernetes() {
-        for version in ["v1", "v12", "v1alpha1", "v2beta3"] {
-            assert!(is_version(version), "{version}");
-        }
-        for version in ["", "v", "1", "v0", "v1.0", "v1alpha", "valpha1", "v1gamma1", "V1"] {
-            assert!(!is_version(version), "{version}");
-        }
     }
 }

@@ -14,16 +14,19 @@ impl Project {
     /// The code needs the feature `webhook` of kctl, which [`Project::apply`] turns on.
     ///
     /// # Errors
-    /// The kind is unknown, or an earlier version of kctl wrote its webhooks to a file without underscores,
-    /// `tearoom_webhook.rs`: the kind would have both.
+    /// The kind is unknown, or has a file with webhooks. Earlier versions of kctl wrote it without underscores,
+    /// `tearoom_webhook.rs`.
     pub(super) fn webhook(&self, kind: &str) -> Result<Added, AddFailure> {
         let kind = self.kind(kind)?;
-        let former = format!("src/{}_webhook.rs", kind.name.to_ascii_lowercase());
-        if self.exists(Path::new(&former))? {
-            return Err(AddFailure::Exists(former.into()));
-        }
         let snake = snake_case(&kind.name);
         let module = format!("{snake}_webhook");
+        let former = format!("{}_webhook", kind.name.to_ascii_lowercase());
+        for stem in [&module, &former] {
+            let file = format!("src/{stem}.rs");
+            if self.exists(Path::new(&file))? {
+                return Err(AddFailure::HasWebhooks { kind: kind.name.clone(), file });
+            }
+        }
         let names = [("kind", &*kind.name), ("path", &*kind.path), ("group", &*kind.group), ("snake", &*snake)];
         let text = self.with_sample(kind, WEBHOOK, &names);
         Ok(Added {

@@ -23,6 +23,8 @@ pub(super) struct Names<'a> {
     pub(super) name: &'a str,
     /// The API group of the kind.
     pub(super) group: &'a str,
+    /// The version of the kind, such as `v1alpha1`.
+    pub(super) version: &'a str,
     /// The kind, such as `WebSite`.
     pub(super) kind: &'a str,
 }
@@ -30,7 +32,7 @@ pub(super) struct Names<'a> {
 /// Returns the manifests of the template for
 /// `generate-manifests --leader-elect --image registry.example.com/NAME:1 --out deploy`, with their paths in the project.
 pub(super) fn manifests(names: &Names<'_>) -> Result<Vec<(String, String)>, serde_saphyr::SerializeError> {
-    let Names { name, group, kind } = *names;
+    let Names { name, group, kind, .. } = *names;
     let singular = kind.to_ascii_lowercase();
     let plural = plural(&singular);
     let (options, manager) = (RbacOptions::new(name, "default"), ManagerOptions::default().with_leader_election());
@@ -46,7 +48,7 @@ pub(super) fn manifests(names: &Names<'_>) -> Result<Vec<(String, String)>, serd
 
 /// Returns the CRD of the structs in the template. `kctl` derives it from their fields and comments.
 fn crd(names: &Names<'_>, singular: &str, plural: &str) -> Value {
-    let Names { group, kind, .. } = names;
+    let Names { group, version, kind, .. } = names;
     let desired = format!("Desired state of a `{kind}`.");
     let spec = json!({
         "type": "object",
@@ -90,7 +92,7 @@ fn crd(names: &Names<'_>, singular: &str, plural: &str) -> Value {
             "scope": "Namespaced",
             "names": { "kind": kind, "singular": singular, "plural": plural },
             "versions": [{
-                "name": "v1alpha1",
+                "name": version,
                 "served": true,
                 "storage": true,
                 "schema": { "openAPIV3Schema": schema },

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::names::{KIND_LEN_MAX, NAME_LEN_MAX};
+use super::names::{KIND_LEN_MAX, NAME_LEN_MAX, is_group};
 
 /// Returns the message about a group in which API servers reject CRDs without a review of the API.
 pub(crate) fn protected_group(group: &str) -> String {
@@ -11,6 +11,20 @@ pub(crate) fn protected_group(group: &str) -> String {
          `api-approved.kubernetes.io`\nhelp: use a domain of your own, such as `apps.example.com`; for a reviewed API, write \
          its group and `annotation(\"api-approved.kubernetes.io\", \"URL\")` into `#[resource]` afterwards"
     )
+}
+
+/// Returns the message about a group that is not a domain name. Upper case letters as the only mistake are named.
+pub(crate) fn invalid_group(group: &str) -> String {
+    let lower = group.to_ascii_lowercase();
+    if lower != group && is_group(&lower) {
+        return format!("`{group}` is not a valid API group, because it has upper case letters: use `{lower}`");
+    }
+    format!("`{group}` is not a valid API group: use a domain name, such as `apps.example.com`")
+}
+
+/// Returns the message about a version that API servers do not sort as one.
+pub(crate) fn invalid_version(version: &str) -> String {
+    format!("`{version}` is not a version of Kubernetes' form: use for example `v1`, `v1beta1` or `v2alpha1`")
 }
 
 /// A project could not be created.
@@ -39,8 +53,11 @@ pub(super) enum NewFailure {
     )]
     Kind(String),
     /// The API group breaks the rules of `is_group`.
-    #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]
+    #[error("{}", invalid_group(.0))]
     Group(String),
+    /// The version does not have the form `v1`, `v1beta1` or `v2alpha1` (`is_version`).
+    #[error("{}", invalid_version(.0))]
+    Version(String),
     /// The API group is one of Kubernetes itself (`is_protected_group`).
     #[error("{}", protected_group(.0))]
     ProtectedGroup(String),

@@ -103,6 +103,20 @@ pub(crate) fn is_group(group: &str) -> bool {
     group.contains('.') && is_dns1123_subdomain(group) && group.split('.').all(is_dns1123_label)
 }
 
+/// Returns `true` for `v1`, `v1beta2` and `v2alpha1`, the form that API servers sort by.
+///
+/// A leading zero is rejected, and so is `v1beta` without a number.
+pub(crate) fn is_version(version: &str) -> bool {
+    let is_number = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_digit() && c != '0') && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let Some(rest) = version.strip_prefix('v') else { return false };
+    ["alpha", "beta"]
+        .iter()
+        .find_map(|stage| rest.split_once(stage))
+        .map_or_else(|| is_number(rest), |(major, stage)| is_number(major) && is_number(stage))
+}
+
 /// Returns `true` if a type of this name would shadow one that the program uses, such as `App`.
 pub(crate) fn is_taken(program: &str, kind: &str) -> bool {
     let code = program.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -161,7 +175,7 @@ pub(crate) fn snake_case(kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{plural, snake_case};
+    use super::{is_version, plural, snake_case};
 
     #[test]
     fn kinds_become_names_of_modules() {
@@ -188,6 +202,16 @@ mod tests {
             ("web2y", "web2ies"),
         ] {
             assert_eq!(plural(singular), expected);
+        }
+    }
+
+    #[test]
+    fn versions_have_the_form_of_kubernetes() {
+        for version in ["v1", "v12", "v1alpha1", "v2beta3"] {
+            assert!(is_version(version), "{version}");
+        }
+        for version in ["", "v", "1", "v0", "v1.0", "v1alpha", "valpha1", "v1gamma1", "V1"] {
+            assert!(!is_version(version), "{version}");
         }
     }
 }

@@ -7,10 +7,18 @@ use std::{
 
 use super::{error::NewFailure, write};
 
-/// The table that makes a package the root of a workspace.
+/// The tables of a package that is the root of a workspace.
 ///
-/// Cargo otherwise rejects a package below a workspace that does not list it.
-const OWN_WORKSPACE: &str = "\n# Not a member of a workspace above it.\n[workspace]\n";
+/// Cargo otherwise rejects a package below a workspace that does not list it. In a member Cargo would ignore the profile,
+/// with a warning.
+const ROOT_TABLES: &str = "
+[profile.dev]
+# Shorter builds and less disk; backtraces still name lines. Remove it for a debugger that shows variables.
+debug = \"line-tables-only\"
+
+# Not a member of a workspace above it.
+[workspace]
+";
 
 /// Makes the package the root of a workspace, unless it is a member of one above it.
 pub(super) fn set_workspace(folder: &Path) -> Result<(), NewFailure> {
@@ -24,7 +32,7 @@ pub(super) fn set_workspace(folder: &Path) -> Result<(), NewFailure> {
     let manifest = folder.join("Cargo.toml");
     let failed = |source| NewFailure::Write { path: manifest.clone(), source };
     let text = std::fs::read_to_string(&manifest).map_err(failed)?;
-    write(&manifest, &(text + OWN_WORKSPACE))
+    write(&manifest, &(text + ROOT_TABLES))
 }
 
 /// Returns the folder of the workspace that has a package among its members; `None` without Cargo.

@@ -178,6 +178,10 @@ fn project_in_a_cargo_workspace_leaves_it_intact() {
     assert_eq!(packages(&folder.0), "web");
     assert_eq!(packages(&folder.0.join("crates/web")), "web");
     assert_eq!(packages(&folder.0.join("ops/bar")), "bar");
+    for (project, has_profile) in [("crates/web", false), ("ops/bar", true)] {
+        let manifest = fs::read_to_string(folder.0.join(project).join("Cargo.toml")).unwrap();
+        assert_eq!(manifest.contains("[profile.dev]"), has_profile, "Cargo ignores it in a member: {manifest}");
+    }
 }
 
 #[test]

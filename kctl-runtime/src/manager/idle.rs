@@ -21,12 +21,25 @@ impl View {
     /// due within five seconds, and none failed at its last attempt. A failing key counts as work however long
     /// its backoff is.
     pub fn is_idle(&self) -> bool {
+        self.has_full_caches() && self.queues.iter().all(|(_, queue)| is_quiet(queue))
+    }
+
+    /// Returns `true` if caches are full, no change waits for a handler, and no slot is moving.
+    fn has_full_caches(&self) -> bool {
         // Caches of watches that were opened at run time need not be complete: their kind may never be installed.
         self.informers.open().iter().all(|(source, _)| source.store().backlog() == 0)
             && self.sources.iter().all(|source| source.store().is_synced())
             && self.spawned_handlers.iter().all(|spawned| spawned.waiting() == 0)
-            && self.queues.iter().all(|(_, queue)| is_quiet(queue))
             && self.shards.as_ref().is_none_or(|shards| shards.has_no_moving_slots(&self.gates))
+    }
+
+    /// Returns `true` if no work is left but retries of failing keys for which `is_expected` returns `true`.
+    ///
+    /// The function gets the name of the controller and the key. Use it to stop waiting for keys whose retries fail in
+    /// the same way. Everything else is idle as in [`is_idle`](Self::is_idle), so no reconcile of another key will help them.
+    pub fn is_idle_except(&self, is_expected: impl Fn(&str, &ObjectKey) -> bool) -> bool {
+        self.has_full_caches()
+            && self.queues.iter().all(|(spec, queue)| is_quiet_except(queue, |key| is_expected(&spec.name, key)))
     }
 
     /// Returns the remaining work, one line each, for people.
@@ -65,6 +78,16 @@ impl View {
 /// Returns `true` if a queue has no ready, running, failing or soon due key.
 fn is_quiet(queue: &WorkQueue<ObjectKey>) -> bool {
     queue.is_empty() && queue.processing() == 0 && queue.next_delayed_within(HORIZON) == 0 && queue.failing().is_empty()
+}
+
+/// Returns `true` if a queue has no ready, running or soon due key, except failing keys that are expected.
+fn is_quiet_except(queue: &WorkQueue<ObjectKey>, is_expected: impl Fn(&ObjectKey) -> bool) -> bool {
+    let failing = queue.keys(usize::MAX).failing;
+    let n_due = failing.iter().filter(|(.., wait)| wait.is_some_and(|wait| wait <= HORIZON)).count();
+    queue.is_empty()
+        && queue.processing() == 0
+        && failing.iter().all(|(key, ..)| is_expected(key))
+        && queue.next_delayed_within(HORIZON) <= n_due
 }
 
 /// Returns the reason why a cache is not full, or `None` if it is.

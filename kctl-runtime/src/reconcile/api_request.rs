@@ -17,7 +17,7 @@ use crate::writer::ApiError;
 ///
 /// # Cancel safety
 /// After the first poll, a dropped write may or may not take effect; the watch reports it if it does.
-#[must_use = "nothing is sent until the request is awaited"]
+#[must_use = "nothing is sent until the request is awaited: append `.await?`"]
 pub struct ApiRequest<T> {
     pub(crate) future: Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>,
 }

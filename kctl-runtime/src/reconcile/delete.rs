@@ -35,7 +35,7 @@ type SendWith = Box<dyn FnOnce(Option<Propagation>) -> ApiRequest<()> + Send>;
 ///
 /// # Cancel safety
 /// After the first poll, a dropped delete may or may not take effect; the watch reports it if it does.
-#[must_use = "nothing is sent until the request is awaited"]
+#[must_use = "nothing is sent until the request is awaited: append `.await?`"]
 pub struct DeleteRequest(DeleteState);
 
 impl std::fmt::Debug for DeleteRequest {

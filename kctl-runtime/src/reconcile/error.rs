@@ -98,6 +98,13 @@ impl Error {
         self.terminal || self.api().is_some_and(ApiError::is_terminal)
     }
 
+    /// Returns `true` if the API server rejected the content of a request, also of the user's own kube client.
+    pub(crate) fn is_invalid(&self) -> bool {
+        let is_invalid_status =
+            |error: &kube::Error| matches!(error, kube::Error::Api(status) if [400, 422].contains(&status.code));
+        self.api().map_or_else(|| self.find().is_some_and(is_invalid_status), ApiError::is_invalid)
+    }
+
     /// Returns the wait before the next retry, if the error or the API server named one. A wait
     /// of the API server counts up to a minute, so that one wrong response does not freeze the key.
     pub fn retry_after(&self) -> Option<Duration> {
@@ -268,6 +275,21 @@ mod tests {
     #[test]
     fn kube_errors_have_the_api_servers_message() {
         assert_eq!(answered(500, "").to_string(), "was not so");
+    }
+
+    #[test]
+    fn only_rejected_content_of_kube_errors_is_invalid() {
+        for (code, reason, expected) in [
+            (422, "Invalid", true),
+            (400, "BadRequest", true),
+            (409, "Conflict", false),
+            (404, "NotFound", false),
+            (403, "Forbidden", false),
+            (500, "", false),
+        ] {
+            assert_eq!(answered(code, reason).is_invalid(), expected, "{code}");
+        }
+        assert!(!Error::from("no disk").is_invalid());
     }
 
     #[test]

@@ -351,7 +351,7 @@ pub struct Converged<K> {
 }
 
 /// A create that is sent when it is awaited, from [`Owned::create`].
-#[must_use = "nothing is sent until the request is awaited"]
+#[must_use = "nothing is sent until the request is awaited: append `.await?`"]
 pub struct CreateRequest<K> {
     env: Arc<ReconcileEnv>,
     primary: Arc<Stored>,

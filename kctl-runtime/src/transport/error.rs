@@ -398,6 +398,18 @@ impl ApiError {
         )
     }
 
+    /// Returns `true` if the server rejected the content of the request, so that the same request fails again.
+    ///
+    /// That is 422 and 400. A field that the schema does not declare is a 500 without a reason in server-side apply
+    /// (`k8s.io/apimachinery`, `structuredMergeManager.Apply`). A failed webhook has the reason `InternalError`.
+    pub(crate) fn is_invalid(&self) -> bool {
+        match self {
+            Self::Rejected { code: 400 | 422, .. } => !self.is_conflict(),
+            Self::Rejected { code: 500, reason, operation, .. } => reason.is_empty() && operation.verb() == "apply",
+            _ => false,
+        }
+    }
+
     /// Returns the wait that the server asked for (`Retry-After`).
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -462,6 +474,25 @@ mod tests {
         assert_eq!(ApiError::rejected("list pods", 503, None, status).code(), Some(404));
         for (body, code) in [(r#"{"code": 410}"#, 410), (r#"{"kind": "Status"}"#, 500), ("gone", 500)] {
             assert_eq!(ApiError::watch_error("watch pods", body).code(), Some(code), "{body}");
+        }
+    }
+
+    #[test]
+    fn only_rejected_content_is_invalid() {
+        let of_predecessor = r#"{"kind": "Status", "reason": "Invalid", "code": 422,
+            "details": {"causes": [{"reason": "FieldValueInvalid", "field": "metadata.uid"}]}}"#;
+        for (operation, code, body, expected) in [
+            ("apply", 422, r#"{"reason": "Invalid"}"#, true),
+            ("create", 400, r#"{"reason": "BadRequest"}"#, true),
+            ("apply", 500, r#"{"message": "failed to create typed patch object"}"#, true),
+            ("apply", 500, r#"{"reason": "InternalError"}"#, false),
+            ("patch", 500, "{}", false),
+            ("patch", 422, of_predecessor, false),
+            ("apply", 409, r#"{"reason": "Conflict"}"#, false),
+            ("apply", 403, "{}", false),
+        ] {
+            let error = ApiError::rejected(operation, code, None, body);
+            assert_eq!(error.is_invalid(), expected, "{operation}: {code} {body}");
         }
     }
 

@@ -512,7 +512,7 @@ fn truncate_error(mut text: String) -> String {
 /// key.
 fn slot_lost() -> Outcome {
     let text = "the Lease of the key's slot was lost; its next owner reconciles the key".to_owned();
-    Outcome::Failed { conflict: true, terminal: false, retry_after: None, text }
+    Outcome::Failed { conflict: true, terminal: false, invalid: false, retry_after: None, text }
 }
 
 /// Returns the outcome of a reconcile that panicked. A read of a slot that is not listed yet counts as a conflict. The
@@ -520,7 +520,7 @@ fn slot_lost() -> Outcome {
 fn panic_outcome(panic: &(dyn Any + Send)) -> Outcome {
     let text = truncate_error(panic_text(panic));
     if panic.is::<NotListedYet>() {
-        return Outcome::Failed { conflict: true, terminal: false, retry_after: None, text };
+        return Outcome::Failed { conflict: true, terminal: false, invalid: false, retry_after: None, text };
     }
     Outcome::Panicked(text)
 }
@@ -547,6 +547,7 @@ fn outcome(result: Result<Action, Error>, env: &Env) -> Outcome {
         Err(error) => Outcome::Failed {
             conflict: error.is_conflict() || error.api().is_some_and(|api| is_rejected_by_move(api, env)),
             terminal: error.is_terminal(),
+            invalid: error.is_invalid(),
             retry_after: error.retry_after(),
             text: truncate_error(error.to_string()),
         },

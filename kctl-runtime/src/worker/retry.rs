@@ -42,6 +42,9 @@ pub enum Outcome {
         /// Is `true` if a retry cannot help, by [`terminal`](crate::reconcile::ResultExt::terminal) or by the kind of
         /// the API error.
         terminal: bool,
+        /// Is `true` if the API server rejected the content of a request (422, 400, or an apply with an undeclared field).
+        /// The key is retried, because another client may change what the rule compares.
+        invalid: bool,
         /// The wait that the error names, by [`retry_after`](crate::reconcile::ResultExt::retry_after) or by a
         /// `Retry-After` header.
         retry_after: Option<Duration>,
@@ -125,6 +128,7 @@ pub struct Attempts {
 /// let conflict = Outcome::Failed {
 ///     conflict: true,
 ///     terminal: false,
+///     invalid: false,
 ///     retry_after: None,
 ///     text: "the object has been modified".into(),
 /// };
@@ -205,7 +209,10 @@ mod tests {
             (true, true, Some(WAIT), Drop, Drop),
         ];
         for (conflict, terminal, retry_after, left, exhausted) in table {
-            check(&Outcome::Failed { conflict, terminal, retry_after, text: String::new() }, &left, &exhausted);
+            for invalid in [false, true] {
+                let failed = Outcome::Failed { conflict, terminal, invalid, retry_after, text: String::new() };
+                check(&failed, &left, &exhausted);
+            }
         }
     }
 }

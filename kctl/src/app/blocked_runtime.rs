@@ -13,7 +13,7 @@ const LATE_MIN: Duration = Duration::from_secs(1);
 /// Minimum time between two warnings.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Checks as long as the runtime lives.
+/// Checks as long as the runtime lives, in `run` and `dev`.
 pub(super) async fn watch() {
     check_stalls(CHECK_INTERVAL).await;
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::{
-    App,
+    App, blocked_runtime,
     dev_options::{DevOptions, Format},
     files::{self, FromFile},
     input,
@@ -40,6 +40,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     log::begin(&app.name, LogFormat::Timeless);
     // Listens from here on: webhooks are served before the controllers run, and have to be shut down gracefully.
     let signals = Signals::listen(None);
+    tokio::spawn(blocked_runtime::watch());
     let objects = input::read_or(&options.files, app.dev_objects.as_deref())?;
     // People look at ages, which need the system time. A run that ends by itself has to be repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };
@@ -79,6 +80,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     let Some(world) = world else { std::process::exit(INTERRUPTED) };
     tokio::select! {
         idle = world.idle(options.timeout) => idle?,
+        error = world.wait_for_invalid() => return Err(error),
         () = signals.wait_for_stop() => std::process::exit(INTERRUPTED),
     }
     // Runs before the webhooks stop, because reading objects may need a conversion.

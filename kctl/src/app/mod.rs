@@ -39,6 +39,7 @@ mod dev;
 #[cfg(feature = "dev")]
 mod dev_options;
 mod diff_cluster;
+mod difference;
 #[cfg(feature = "dev")]
 mod environment;
 #[cfg(feature = "testing")]
@@ -49,6 +50,7 @@ mod hot_loops;
 #[cfg(feature = "dev")]
 mod input;
 mod interpreters;
+mod listen;
 mod log;
 mod manager;
 #[cfg(all(feature = "rules", feature = "webhook"))]

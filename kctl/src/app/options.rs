@@ -18,7 +18,7 @@ use kctl_runtime::{
         GRACEFUL_TIMEOUT, Manager,
         lease::{ElectionConfig, host_name, identity},
         ring::{RingConfig, RingError},
-        serve::{Certificate, bind, check_address},
+        serve::{Certificate, check_address},
         shards::{ShardConfig, ShardError},
     },
     manifest::{self, Permission, PermissionScope, RbacOptions, permissions_of_rule},
@@ -26,7 +26,7 @@ use kctl_runtime::{
     shard::{SLOTS_MAX, ShardBy},
 };
 
-use super::{debug::DebugOptions, rbac_check::ExtraRole};
+use super::{debug::DebugOptions, listen::listen, rbac_check::ExtraRole};
 
 /// The number of slots of `--shards` without a number.
 ///
@@ -210,8 +210,8 @@ impl ManagerOptions {
         reviews: Client,
         mut manager: Manager,
     ) -> Result<Manager> {
-        let metrics = self.metrics_bind_address.as_deref().unwrap_or_default();
-        if let Some(listener) = bind("--metrics-bind-address", metrics).await? {
+        let metrics = self.metrics_bind_address.as_deref();
+        if let Some(listener) = listen("--metrics-bind-address", metrics, "metrics").await? {
             let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
             manager = if self.metrics_secure.unwrap_or(!local) {
                 let served = manager.serve_metrics_securely_by(reviews, listener, self.certificate());
@@ -220,8 +220,8 @@ impl ManagerOptions {
                 manager.serve_metrics(listener)
             };
         }
-        let health = self.health_probe_bind_address.as_deref().unwrap_or_default();
-        if let Some(listener) = bind("--health-probe-bind-address", health).await? {
+        let health = self.health_probe_bind_address.as_deref();
+        if let Some(listener) = listen("--health-probe-bind-address", health, "probes").await? {
             manager = manager.serve_health(listener);
         }
         manager = self.debug.listen("0").await?.serve(app, manager);
@@ -251,8 +251,8 @@ impl ManagerOptions {
         others: impl FnOnce(&Metrics),
         cluster: impl Future<Output = Result<Client>>,
     ) -> Result<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let address = self.metrics_bind_address.as_deref().unwrap_or_default();
-        let Some(listener) = bind("--metrics-bind-address", address).await? else {
+        let address = self.metrics_bind_address.as_deref();
+        let Some(listener) = listen("--metrics-bind-address", address, "metrics").await? else {
             return Ok(Box::pin(std::future::pending()));
         };
         let metrics = Metrics::default();
@@ -265,8 +265,9 @@ impl ManagerOptions {
             return Ok(Box::pin(serve_metrics(listener, metrics)));
         }
         let client = cluster.await.context(format!(
-            "--metrics-bind-address {address}: a cluster says who may read the metrics; without one, bind to loopback, or let \
-             everybody read them by --metrics-secure=false"
+            "--metrics-bind-address {}: a cluster says who may read the metrics; without one, bind to loopback, or let \
+             everybody read them by --metrics-secure=false",
+            address.unwrap_or_default()
         ))?;
         let served = serve_metrics_securely(listener, metrics, self.certificate(), client);
         Ok(Box::pin(served.context(self.certificate_flag())?))
@@ -278,8 +279,8 @@ impl ManagerOptions {
         &self,
         is_ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
     ) -> Result<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let address = self.health_probe_bind_address.as_deref().unwrap_or_default();
-        let Some(listener) = bind("--health-probe-bind-address", address).await? else {
+        let address = self.health_probe_bind_address.as_deref();
+        let Some(listener) = listen("--health-probe-bind-address", address, "probes").await? else {
             return Ok(Box::pin(std::future::pending()));
         };
         Ok(Box::pin(serve_probes(listener, super::webhook::CERTIFICATE_CHECK, is_ready)))

@@ -12,6 +12,8 @@ use kctl_runtime::{
 };
 use serde_json::Value;
 
+use super::difference::{Difference, describe};
+
 /// The destination of manifests.
 #[derive(clap::Args)]
 pub(super) struct OutputOptions {
@@ -134,11 +136,11 @@ fn compare_files(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Re
     if !folder.is_dir() {
         return Err(Error::from(format!("{shown}: there is no such folder\n{help}")));
     }
-    let different: Vec<String> = manifests.iter().filter_map(|manifest| difference(manifest, folder)).collect();
+    let different: Vec<Difference> = manifests.iter().filter_map(|manifest| difference(manifest, folder)).collect();
     let left = stale_files(manifests, folder, owned)?;
     let mut wrong = Vec::new();
     if !different.is_empty() {
-        wrong.push(format!("not what the declarations say: {}\n{help}", different.join(", ")));
+        wrong.push(format!("not what the declarations say: {}\n{help}", describe(&different)));
     }
     if !left.is_empty() {
         wrong.push(format!(
@@ -149,16 +151,20 @@ fn compare_files(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Re
     if wrong.is_empty() { Ok(()) } else { Err(Error::from(wrong.join("\n"))) }
 }
 
-/// Returns the file of a manifest if its content differs, with the reason if it can't be read.
-fn difference(manifest: &Manifest, folder: &Path) -> Option<String> {
+/// Returns the difference of a file from its manifest, if there is one.
+fn difference(manifest: &Manifest, folder: &Path) -> Option<Difference> {
     let file = folder.join(&manifest.file);
     let shown = file.display();
-    match std::fs::read_to_string(&file) {
-        // Git for Windows checks files out with CRLF.
-        Ok(text) => (text.replace("\r\n", "\n") != manifest.yaml).then(|| shown.to_string()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(format!("{shown} (missing)")),
-        Err(error) => Some(format!("{shown} ({error})")),
-    }
+    let reason = match std::fs::read_to_string(&file) {
+        Ok(text) => {
+            // Git for Windows checks files out with CRLF.
+            let text = text.replace("\r\n", "\n");
+            return (text != manifest.yaml).then(|| Difference::new(shown.to_string(), &manifest.yaml, &text));
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "missing".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Some(Difference::without_line(format!("{shown} ({reason})")))
 }
 
 /// Fails if a folder, or one that contains it, is a file. A missing folder is created later.
@@ -492,7 +498,8 @@ mod tests {
         std::fs::create_dir_all(folder.0.join("rbac")).unwrap();
         std::fs::write(folder.0.join("rbac/role-web.yaml"), "kind: Rolle\n").unwrap();
         let expected = format!(
-            "not what the declarations say: {gone}/rbac/role-web.yaml, {gone}/rbac/role-web.a.yaml (missing)\n"
+            "not what the declarations say: {gone}/rbac/role-web.yaml, {gone}/rbac/role-web.a.yaml (missing)\n  \
+             {gone}/rbac/role-web.yaml:1: expected `kind: Role`, found `kind: Rolle`\nhelp: "
         );
         assert!(check().starts_with(&expected), "{}", check());
     }

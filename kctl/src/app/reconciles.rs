@@ -12,6 +12,10 @@ use parking_lot::Mutex;
 const BUSY_MIN: u64 = 100;
 /// Maximum number of busy keys that are named.
 const BUSY_NAMED_MAX: usize = 5;
+/// Number of consecutive rejections of a key's requests as invalid, after which no retry is expected to help. The first
+/// retry may read a newer state of the cache.
+#[cfg(feature = "dev")]
+const INVALID_IN_A_ROW: u32 = 3;
 /// Maximum number of keys that are named as given up, and of those that are named as failing.
 const GIVEN_UP_NAMED_MAX: usize = 20;
 
@@ -23,6 +27,9 @@ pub(crate) struct Reconciles(Arc<Mutex<BTreeMap<(String, ObjectKey), KeyRecord>>
 struct KeyRecord {
     /// Number of reconciles since the last [`Reconciles::restart`].
     n: u64,
+    /// Number of consecutive ends with [`LastEnd::Invalid`] since then: objects that were applied in between may have
+    /// made the request valid.
+    n_invalid: u32,
     last: LastEnd,
 }
 
@@ -33,6 +40,8 @@ enum LastEnd {
     Done,
     /// It is tried again.
     Failed(String),
+    /// It is tried again, although the API server rejected the content of a request.
+    Invalid(String),
     /// It is not tried again by itself.
     GivenUp(String),
 }
@@ -42,6 +51,7 @@ impl Reconciles {
     pub(crate) fn record_end(&self, report: &Report) {
         let last = match (&report.decision, &report.outcome) {
             (Decision::Drop, outcome) => LastEnd::GivenUp(failure(outcome)),
+            (_, outcome @ Outcome::Failed { invalid: true, .. }) => LastEnd::Invalid(failure(outcome)),
             (_, outcome @ (Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut)) => {
                 LastEnd::Failed(failure(outcome))
             }
@@ -54,17 +64,47 @@ impl Reconciles {
         let mut records = self.0.lock();
         let record = records.entry((controller.to_owned(), key.clone())).or_default();
         record.n += 1;
+        record.n_invalid = if matches!(last, LastEnd::Invalid(_)) { record.n_invalid.saturating_add(1) } else { 0 };
         record.last = last;
     }
 
     /// Counts from zero again.
     pub(crate) fn restart(&self) {
-        self.0.lock().values_mut().for_each(|record| record.n = 0);
+        for record in self.0.lock().values_mut() {
+            record.n = 0;
+            record.n_invalid = 0;
+        }
     }
 
-    /// Returns lines about the keys that keep an app busy: reconciled very often, failing, or given up.
-    pub(crate) fn busy_lines(&self) -> Vec<String> {
-        [self.frequent_keys(), self.failing_keys(), self.given_up_keys()].concat()
+    /// Adds lines about the keys that keep an app busy: reconciled very often, failing, or given up.
+    ///
+    /// The last failure of a key continues the line of the key, such as `site default/web: failed 3 times in a row`.
+    pub(crate) fn add_busy_lines(&self, lines: &mut Vec<String>) {
+        lines.extend(self.frequent_keys());
+        for (subject, text) in self.failing_keys() {
+            let begin = format!("{subject}: failed ");
+            if let Some(line) = lines.iter_mut().find(|line| line.starts_with(&begin)) {
+                line.push_str(", the last time: ");
+                line.push_str(&text);
+            } else {
+                lines.push(format!("{subject}: the last time: {text}"));
+            }
+        }
+        lines.extend(self.given_up_keys());
+    }
+
+    /// Returns `true` if the last requests of a key were rejected as invalid, so that no retry is expected to help.
+    #[cfg(feature = "dev")]
+    pub(super) fn is_invalid(&self, controller: &str, key: &ObjectKey) -> bool {
+        let records = self.0.lock();
+        let record = records.get(&(controller.to_owned(), key.clone()));
+        record.is_some_and(|record| record.n_invalid >= INVALID_IN_A_ROW)
+    }
+
+    /// Returns `true` if [`is_invalid`](Self::is_invalid) returns `true` for a key.
+    #[cfg(feature = "dev")]
+    pub(super) fn has_invalid_keys(&self) -> bool {
+        self.0.lock().values().any(|record| record.n_invalid >= INVALID_IN_A_ROW)
     }
 
     /// Returns a line for each key that was reconciled very often, the most frequent first.
@@ -83,36 +123,36 @@ impl Reconciles {
 
     /// Returns a line for each key that was given up and has not run since.
     pub(super) fn given_up_keys(&self) -> Vec<String> {
-        let gave_up = |last: &LastEnd| match last {
-            LastEnd::GivenUp(text) => Some(format!("gave up: {text}")),
-            LastEnd::Done | LastEnd::Failed(_) => None,
-        };
-        let (mut lines, n_more) = self.lines_of(gave_up);
+        let (keys, n_more) = self.ends_of(|last| match last {
+            LastEnd::GivenUp(text) => Some(text),
+            LastEnd::Done | LastEnd::Failed(_) | LastEnd::Invalid(_) => None,
+        });
+        let mut lines: Vec<_> = keys.iter().map(|(subject, text)| format!("{subject}: gave up: {text}")).collect();
         if n_more > 0 {
             lines.push(format!("more objects that were given up: {n_more}"));
         }
         lines
     }
 
-    /// Returns a line with the last failure for each key that fails and is tried again.
-    fn failing_keys(&self) -> Vec<String> {
-        let failed = |last: &LastEnd| match last {
-            LastEnd::Failed(text) => Some(format!("the last time: {text}")),
+    /// Returns the keys that fail and are tried again, as `CONTROLLER KEY`, with the text of the last failure.
+    fn failing_keys(&self) -> Vec<(String, String)> {
+        let failing = self.ends_of(|last| match last {
+            LastEnd::Failed(text) | LastEnd::Invalid(text) => Some(text),
             LastEnd::Done | LastEnd::GivenUp(_) => None,
-        };
-        self.lines_of(failed).0
+        });
+        failing.0
     }
 
-    /// Returns the lines of at most [`GIVEN_UP_NAMED_MAX`] keys, and the number of the others.
-    fn lines_of(&self, describe: impl Fn(&LastEnd) -> Option<String>) -> (Vec<String>, usize) {
+    /// Returns at most [`GIVEN_UP_NAMED_MAX`] keys with the text that `text_of` returns, and the number of the others.
+    fn ends_of(&self, text_of: impl Fn(&LastEnd) -> Option<&String>) -> (Vec<(String, String)>, usize) {
         let records = self.0.lock();
-        let line = |((controller, key), record): (&(String, ObjectKey), &KeyRecord)| {
-            describe(&record.last).map(|text| format!("{controller} {key}: {text}"))
+        let end = |((controller, key), record): (&(String, ObjectKey), &KeyRecord)| {
+            text_of(&record.last).map(|text| (format!("{controller} {key}"), text.clone()))
         };
-        let mut lines: Vec<_> = records.iter().filter_map(line).collect();
-        let n_more = lines.len().saturating_sub(GIVEN_UP_NAMED_MAX);
-        lines.truncate(GIVEN_UP_NAMED_MAX);
-        (lines, n_more)
+        let mut ends: Vec<_> = records.iter().filter_map(end).collect();
+        let n_more = ends.len().saturating_sub(GIVEN_UP_NAMED_MAX);
+        ends.truncate(GIVEN_UP_NAMED_MAX);
+        (ends, n_more)
     }
 }
 
@@ -154,7 +194,7 @@ mod tests {
         assert!(reconciles.failing_keys().is_empty());
         reconciles.record("site", &key, LastEnd::Failed("no disk".into()));
         assert!(reconciles.given_up_keys().is_empty());
-        assert_eq!(reconciles.failing_keys(), ["site default/web: the last time: no disk"]);
+        assert_eq!(reconciles.failing_keys(), [("site default/web".to_owned(), "no disk".to_owned())]);
         reconciles.record("site", &key, LastEnd::Done);
         assert!(reconciles.failing_keys().is_empty());
         assert!(reconciles.given_up_keys().is_empty());
@@ -164,5 +204,37 @@ mod tests {
         let lines = reconciles.given_up_keys();
         assert_eq!(lines.len(), GIVEN_UP_NAMED_MAX + 1);
         assert_eq!(lines.last().map(String::as_str), Some("more objects that were given up: 1"));
+    }
+
+    #[test]
+    fn last_failure_continues_the_line_of_its_key() {
+        let (reconciles, key) = (Reconciles::default(), ObjectKey::new(Some("default"), "web"));
+        reconciles.record("site", &key, LastEnd::Failed("no disk".into()));
+        let mut lines = vec!["site default/web: failed 2 times in a row".to_owned()];
+        reconciles.add_busy_lines(&mut lines);
+        assert_eq!(lines, ["site default/web: failed 2 times in a row, the last time: no disk"]);
+        let mut lines = vec!["site default/web-2: failed 2 times in a row".to_owned()];
+        reconciles.add_busy_lines(&mut lines);
+        assert_eq!(lines[1..], ["site default/web: the last time: no disk"]);
+    }
+
+    #[cfg(feature = "dev")]
+    #[test]
+    fn key_is_invalid_after_consecutive_rejections() {
+        let (reconciles, key) = (Reconciles::default(), ObjectKey::new(Some("default"), "web"));
+        let record = |last: LastEnd| reconciles.record("site", &key, last);
+        let invalid = || LastEnd::Invalid("replicas: must not be negative".into());
+        for n in 1..=INVALID_IN_A_ROW {
+            record(invalid());
+            let is_invalid = n >= INVALID_IN_A_ROW;
+            assert_eq!((reconciles.is_invalid("site", &key), reconciles.has_invalid_keys()), (is_invalid, is_invalid));
+        }
+        reconciles.restart();
+        assert!(!reconciles.has_invalid_keys(), "a retry may succeed with the objects that were applied last");
+        for end in [LastEnd::Failed("no disk".into()), LastEnd::Done, LastEnd::GivenUp("no color".into())] {
+            record(end);
+            record(invalid());
+            assert!(!reconciles.has_invalid_keys(), "another end begins the count again");
+        }
     }
 }

@@ -208,21 +208,36 @@ impl World {
     /// Something is left after `timeout`, or a hot loop kept simulated time from advancing.
     pub(crate) async fn idle(&self, timeout: Duration) -> Result<()> {
         self.reconciles.restart();
-        let quiet = async {
-            let mut quiet = 0;
-            while quiet < IDLE_POLLS {
-                tokio::time::sleep(IDLE_POLL_INTERVAL).await;
-                let others = self.others.iter().map(|other| &other.simulation);
-                let simulated = std::iter::once(&self.simulation).chain(others).all(Simulation::is_idle);
-                let idle = self.view.is_idle() && simulated;
-                quiet = if idle { quiet + 1 } else { 0 };
-            }
-        };
+        let quiet = poll_until(|| self.view.is_idle() && self.simulations().all(Simulation::is_idle));
         tokio::select! {
             biased;
             hot_loop = self.hot_loops.wait_for_loop() => Err(Error::from(hot_loop)),
-            timed = tokio::time::timeout(timeout, quiet) => timed.map_err(|_elapsed| Error::from(self.describe_unfinished(timeout))),
+            timed = tokio::time::timeout(timeout, quiet) => {
+                timed.map_err(|_elapsed| self.unfinished_error(format!("not idle after {timeout:?}")))
+            }
         }
+    }
+
+    /// Waits until nothing is left but retries of requests that the API server rejected as invalid, and returns an error
+    /// that names their keys. [`IDLE_POLLS`] checks in a row have to agree.
+    ///
+    /// On a cluster such a key is retried with backoff, because other programs may change what the request depends on. Here
+    /// nothing else is going to happen.
+    #[cfg(feature = "dev")]
+    pub(super) async fn wait_for_invalid(&self) -> Error {
+        poll_until(|| {
+            self.reconciles.has_invalid_keys()
+                && self.view.is_idle_except(|controller, key| self.reconciles.is_invalid(controller, key))
+                && self.simulations().all(Simulation::is_idle)
+        })
+        .await;
+        self.unfinished_error(
+            "the API server rejects requests as invalid, and nothing is left that could change that".into(),
+        )
+    }
+
+    fn simulations(&self) -> impl Iterator<Item = &Simulation> {
+        std::iter::once(&self.simulation).chain(self.others.iter().map(|other| &other.simulation))
     }
 
     /// Fails if a key was given up, after a terminal error or too many failures, and has not run since.
@@ -235,17 +250,25 @@ impl World {
         Err(Error::from(format!("reconciles failed and are not retried\n  {}", lines.join("\n  "))))
     }
 
-    /// Describes what is still running or waiting.
-    fn describe_unfinished(&self, timeout: Duration) -> String {
-        let mut lines = vec![format!("not idle after {timeout:?}")];
+    /// Returns an error with this first line, and a line for each part of the app that is still running or waiting.
+    fn unfinished_error(&self, first: String) -> Error {
+        let mut lines = vec![first];
         lines.extend(self.view.unfinished_work());
-        let others = self.others.iter().map(|other| &other.simulation);
-        lines.extend(std::iter::once(&self.simulation).chain(others).flat_map(Simulation::unfinished_work));
+        lines.extend(self.simulations().flat_map(Simulation::unfinished_work));
         if lines.len() == 1 {
             lines.push("pods and other objects are still being simulated".into());
         }
-        lines.extend(self.reconciles.busy_lines());
-        lines.join("\n  ")
+        self.reconciles.add_busy_lines(&mut lines);
+        Error::from(lines.join("\n  "))
+    }
+}
+
+/// Waits until [`IDLE_POLLS`] checks in a row return `true`.
+async fn poll_until(is_idle: impl Fn() -> bool) {
+    let mut quiet = 0;
+    while quiet < IDLE_POLLS {
+        tokio::time::sleep(IDLE_POLL_INTERVAL).await;
+        quiet = if is_idle() { quiet + 1 } else { 0 };
     }
 }
 

@@ -293,7 +293,7 @@ impl RealServers {
             if lines.len() == 1 {
                 lines.push("pods and other objects are still being simulated, or a cache is behind its server".into());
             }
-            lines.extend(self.reconciles.busy_lines());
+            self.reconciles.add_busy_lines(&mut lines);
             Error::from(lines.join("\n  "))
         })
     }
@@ -359,7 +359,9 @@ mod tests {
         let configs = Api::<ConfigMap>::default_namespaced(servers.servers[0].client.clone());
         configs.create(&PostParams::default(), &web).await.unwrap();
         let error = servers.idle().await.unwrap_err().to_string();
-        assert!(error.contains("configmap trial/web: the last time: no disk"), "{error}");
+        let web = error.lines().find(|line| line.contains("configmap trial/web: ")).unwrap();
+        assert!(web.contains(": failed ") && web.ends_with(" times in a row, the last time: no disk"), "{error}");
+        assert_eq!(error.matches("trial/web").count(), 1, "{error}");
     }
 
     /// The second cluster rejects the namespace, because it has one of this name.

@@ -17,7 +17,10 @@ use super::{
     template::{self, GENERATED},
     values,
 };
-use crate::app::output::check_folder;
+use crate::app::{
+    difference::{Difference, describe},
+    output::check_folder,
+};
 
 /// First lines of a new `values.yaml`.
 ///
@@ -123,10 +126,10 @@ pub(in crate::app) fn write_chart(chart: &Chart, folder: &Path, mode: Mode) -> R
 ///
 /// # Errors
 /// There are such files; the error lists them.
-fn no_differences(different: &[String], stale: &[String]) -> Result<()> {
+fn no_differences(different: &[Difference], stale: &[String]) -> Result<()> {
     let mut problems = Vec::new();
     if !different.is_empty() {
-        problems.push(format!("the chart differs from the declarations: {}", different.join(", ")));
+        problems.push(format!("the chart differs from the declarations: {}", describe(different)));
     }
     if !stale.is_empty() {
         problems.push(format!("stale templates, which are no longer generated: {}", stale.join(", ")));
@@ -140,7 +143,7 @@ fn no_differences(different: &[String], stale: &[String]) -> Result<()> {
 /// Writes files into a folder, or with [`Mode::Check`] returns those that differ from the folder's.
 ///
 /// A template without the generator's first line belongs to the user: it is kept, and never differs.
-fn write_or_compare(files: &[(String, String)], folder: &Path, mode: Mode) -> Result<Vec<String>> {
+fn write_or_compare(files: &[(String, String)], folder: &Path, mode: Mode) -> Result<Vec<Difference>> {
     let mut different = Vec::new();
     for (path, text) in files {
         let file = folder.join(path);
@@ -161,11 +164,15 @@ fn write_or_compare(files: &[(String, String)], folder: &Path, mode: Mode) -> Re
                 written.context(file.display())?;
                 print_or_log!("{}", file.display());
             }
-            (Mode::Check, None) => different.push(format!("{} (missing)", file.display())),
+            (Mode::Check, None) => different.push(Difference::without_line(format!("{} (missing)", file.display()))),
             // The table has the defaults of `values.yaml`, which people edit, so its rows may differ.
             (Mode::Check, Some(old)) if path == "README.md" && is_same(&old, text) => {}
             (Mode::Check, Some(old)) if old == *text => {}
-            (Mode::Check, Some(_)) => different.push(file.display().to_string()),
+            // The first difference may be a row that people edited.
+            (Mode::Check, Some(_)) if path == "README.md" => {
+                different.push(Difference::without_line(file.display().to_string()));
+            }
+            (Mode::Check, Some(old)) => different.push(Difference::new(file.display().to_string(), text, &old)),
         }
     }
     Ok(different)
@@ -402,7 +409,9 @@ mod tests {
         let chart = chart(&["tag"], "1.0.0");
         write_chart(&chart, &folder.0, Mode::Write).unwrap();
         folder.change("templates/a.yaml", "kind: Pod", "kind: Job");
-        assert!(folder.check(&chart).contains("the chart differs from the declarations: "));
+        let different = folder.check(&chart);
+        assert!(different.contains("the chart differs from the declarations: "), "{different}");
+        assert!(different.contains("a.yaml:") && different.contains("found `kind: Job`"), "{different}");
         write_chart(&chart, &folder.0, Mode::Write).unwrap();
         assert!(folder.text("templates/a.yaml").contains("kind: Pod"));
 
