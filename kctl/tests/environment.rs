@@ -99,11 +99,11 @@ fn dev_without_kind_fails_with_a_fix() {
 }
 
 /// Checks the error of a `dev --until-idle` that does not succeed.
-fn check_failure(name: &str, app: &str, expected: &[&str]) {
+fn check_failure(name: &str, app: &str, timeout: &str, expected: &[&str]) {
     let file = std::env::temp_dir().join(format!("kctl-{app}-test-{}.yaml", std::process::id()));
     std::fs::write(&file, CONFIG).unwrap();
     let mut program = Command::new(std::env::current_exe().unwrap());
-    program.args(["dev", "--until-idle", "--timeout", "3s", "--filename"]).arg(&file);
+    program.args(["dev", "--until-idle", "--timeout", timeout, "--filename"]).arg(&file);
     let output = program.stdin(Stdio::null()).env(APP, app).output().unwrap();
     std::fs::remove_file(&file).unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
@@ -241,10 +241,16 @@ fn main() {
         program.env("KUBERNETES_SERVICE_HOST", "127.0.0.1").env("KUBERNETES_SERVICE_PORT", "1");
     });
     check("no_cluster_stays_none", |_program, _folder| {});
-    check_failure("object_that_was_given_up_fails_dev", "hopeless", &["hopeless default/web: gave up: no color"]);
+    check_failure(
+        "object_that_was_given_up_fails_dev",
+        "hopeless",
+        "60s",
+        &["hopeless default/web: gave up: no color"],
+    );
     check_failure(
         "invalid_request_fails_dev_before_the_timeout",
         "rejected",
+        "60s",
         &[
             "the API server rejects requests as invalid, and nothing is left",
             "rejected default/web: failed ",
@@ -254,6 +260,7 @@ fn main() {
     check_failure(
         "hot_loop_is_named_with_its_reconciles",
         "restless",
+        "3s",
         &["restless default/web: reconciled ", " times"],
     );
 }

@@ -36,10 +36,14 @@ impl View {
     /// Returns `true` if no work is left but retries of failing keys for which `is_expected` returns `true`.
     ///
     /// The function gets the name of the controller and the key. Use it to stop waiting for keys whose retries fail in
-    /// the same way. Everything else is idle as in [`is_idle`](Self::is_idle), so no reconcile of another key will help them.
-    pub fn is_idle_except(&self, is_expected: impl Fn(&str, &ObjectKey) -> bool) -> bool {
-        self.has_full_caches()
-            && self.queues.iter().all(|(spec, queue)| is_quiet_except(queue, |key| is_expected(&spec.name, key)))
+    /// the same way. Everything else is idle as in [`is_idle`](Self::is_idle), and no other key becomes due within
+    /// `horizon`. So no reconcile of another key will help them before that.
+    pub fn is_idle_except(&self, horizon: Duration, is_expected: impl Fn(&str, &ObjectKey) -> bool) -> bool {
+        let horizon = horizon.max(HORIZON);
+        let is_quiet = |spec: &ControllerSpec, queue: &WorkQueue<ObjectKey>| {
+            is_quiet_except(queue, horizon, |key| is_expected(&spec.name, key))
+        };
+        self.has_full_caches() && self.queues.iter().all(|(spec, queue)| is_quiet(spec, queue))
     }
 
     /// Returns the remaining work, one line each, for people.
@@ -80,14 +84,15 @@ fn is_quiet(queue: &WorkQueue<ObjectKey>) -> bool {
     queue.is_empty() && queue.processing() == 0 && queue.next_delayed_within(HORIZON) == 0 && queue.failing().is_empty()
 }
 
-/// Returns `true` if a queue has no ready, running or soon due key, except failing keys that are expected.
-fn is_quiet_except(queue: &WorkQueue<ObjectKey>, is_expected: impl Fn(&ObjectKey) -> bool) -> bool {
+/// Returns `true` if a queue has no ready or running key, and none that is due within `horizon`, except failing keys that
+/// are expected.
+fn is_quiet_except(queue: &WorkQueue<ObjectKey>, horizon: Duration, is_expected: impl Fn(&ObjectKey) -> bool) -> bool {
     let failing = queue.keys(usize::MAX).failing;
-    let n_due = failing.iter().filter(|(.., wait)| wait.is_some_and(|wait| wait <= HORIZON)).count();
+    let n_due = failing.iter().filter(|(.., wait)| wait.is_some_and(|wait| wait <= horizon)).count();
     queue.is_empty()
         && queue.processing() == 0
         && failing.iter().all(|(key, ..)| is_expected(key))
-        && queue.next_delayed_within(HORIZON) <= n_due
+        && queue.next_delayed_within(horizon) <= n_due
 }
 
 /// Returns the reason why a cache is not full, or `None` if it is.
@@ -118,5 +123,26 @@ fn add_keys(spec: &ControllerSpec, queue: &WorkQueue<ObjectKey>, lines: &mut Vec
     let due = queue.next_delayed_within(HORIZON);
     if keys.failing.is_empty() && due > 0 {
         lines.push(format!("{name}: keys that asked to be reconciled again within {HORIZON:?}: {due}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::{Add, Cause, QueueConfig};
+
+    #[tokio::test(start_paused = true)]
+    async fn key_due_within_the_horizon_is_unfinished() {
+        let queue = WorkQueue::new(QueueConfig::default());
+        let (web, api) = (ObjectKey::new(Some("default"), "web"), ObjectKey::new(Some("default"), "api"));
+        let is_quiet = |seconds| is_quiet_except(&queue, Duration::from_secs(seconds), |key| *key == web);
+        queue.add(Add::new(web.clone()).cause(Cause::Failure));
+        assert!(is_quiet(60), "the failure is expected");
+        assert!(!is_quiet_except(&queue, HORIZON, |_| false), "the failure is not expected");
+        // This reconcile may help the failing key.
+        queue.add(Add::new(api.clone()).cause(Cause::Requeue(Duration::from_secs(10))));
+        assert_eq!((is_quiet(9), is_quiet(10)), (true, false));
+        queue.add(Add::new(api).cause(Cause::Failure));
+        assert!(!is_quiet(1), "another key fails");
     }
 }

@@ -80,7 +80,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     let Some(world) = world else { std::process::exit(INTERRUPTED) };
     tokio::select! {
         idle = world.idle(options.timeout) => idle?,
-        error = world.wait_for_invalid() => return Err(error),
+        error = world.wait_for_invalid(options.timeout) => return Err(error),
         () = signals.wait_for_stop() => std::process::exit(INTERRUPTED),
     }
     // Runs before the webhooks stop, because reading objects may need a conversion.

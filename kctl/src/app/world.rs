@@ -222,12 +222,12 @@ impl World {
     /// that names their keys. [`IDLE_POLLS`] checks in a row have to agree.
     ///
     /// On a cluster such a key is retried with backoff, because other programs may change what the request depends on. Here
-    /// nothing else is going to happen.
+    /// nothing else is going to happen within `timeout`. If another key is due before that, its reconcile may help.
     #[cfg(feature = "dev")]
-    pub(super) async fn wait_for_invalid(&self) -> Error {
+    pub(super) async fn wait_for_invalid(&self, timeout: Duration) -> Error {
         poll_until(|| {
             self.reconciles.has_invalid_keys()
-                && self.view.is_idle_except(|controller, key| self.reconciles.is_invalid(controller, key))
+                && self.view.is_idle_except(timeout, |controller, key| self.reconciles.is_invalid(controller, key))
                 && self.simulations().all(Simulation::is_idle)
         })
         .await;

@@ -254,8 +254,8 @@ fn wrong_clocks(instance: usize) -> impl Iterator<Item = Fault> {
     [SKEW, -SKEW].into_iter().map(jump)
 }
 
-/// Returns at most `max` items in the order of the list: those that are reserved, of which there may be `max` at most, and
-/// others spread evenly.
+/// Returns at most `max` items in the order of the list: the reserved ones, which may be at most `max`, and others spread
+/// evenly.
 pub(in crate::testing::sim) fn sample_with<T>(all: Vec<T>, max: usize, is_reserved: impl Fn(&T) -> bool) -> Vec<T> {
     if all.len() <= max {
         return all;
