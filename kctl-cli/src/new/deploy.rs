@@ -135,9 +135,10 @@ fn permissions(group: &str, controller: &str, plural: &str) -> Vec<Permission> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::FIRST_VERSION, *};
 
-    const NAMES: Names<'_> = Names { name: "policy-guard", group: "apps.example.com", kind: "Policy" };
+    const NAMES: Names<'_> =
+        Names { name: "policy-guard", group: "apps.example.com", version: FIRST_VERSION, kind: "Policy" };
 
     fn text(ending: &str) -> String {
         let files = manifests(&NAMES).unwrap();
