@@ -25,7 +25,7 @@ SET_ELSEWHERE = {
 
 
 def remove(value, sent, names):
-    """Removes the field at a path from a value, unless the request has it. `*` stands for each item of a list."""
+    """Removes the field at a path from a value, unless the request has it. `*` means each item of a list."""
     name, *below = names
     if name == "*":
         for number, item in enumerate(value):

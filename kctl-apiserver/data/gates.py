@@ -14,7 +14,7 @@ SPEC = re.compile(r"^\t\t\{(.*)\},$")
 SPEC_FIELD = re.compile(r"(\w+): ([^,]+)(?:, *|$)")
 SPEC_FIELDS = {"Version", "Default", "LockToDefault", "PreRelease", "MinCompatibilityVersion"}
 VERSION = re.compile(r'version\.MustParse\("([\d.]+)"\)')
-# Packages whose gates the table of kube-apiserver lists, and which have a table of their own among the read files.
+# Packages whose gates the table of kube-apiserver lists, and which have their own table among the read files.
 READ_PACKAGES = {"apiextensionsfeatures", "genericfeatures"}
 # Packages with gates of clients and controllers, which no field needs.
 OTHER_PACKAGES = {"clientfeatures", "kcmfeatures", "zpagesfeatures"}
@@ -51,7 +51,7 @@ def stage(line):
 
 
 def steps_of(lines, version, left_over):
-    """Returns the steps of a gate that a server applies which still has to work beside the previous minor version."""
+    """Returns the steps of a gate for a server that still has to work together with the previous minor version."""
     steps, compatible = [], None
     for line in lines:
         found = stage(line)
@@ -89,7 +89,7 @@ def specs(text, version, left_over):
 
 def stages(files, version):
     """Returns the feature gates by name. Each has a list of steps: the version, the default and the stage. The second result lists what
-    could not be read. `files` are the contents of `kube_features.go` by module, and `version` is that of Kubernetes."""
+    could not be read. `files` are the contents of `kube_features.go` by module, and `version` is the version of Kubernetes."""
     found, left_over, names, imported = {}, [], {}, set()
     for module, text in files.items():
         unread = []

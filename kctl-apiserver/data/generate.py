@@ -18,8 +18,8 @@ proto.json has the fields of protobuf messages. For each field it records how Go
     inline      embedded: its fields are written as fields of the surrounding message
     (nothing)   omitted if it is zero
 
-A message with `items` is a list in JSON. The name of the Go type of a field is recorded only if it differs from that of the JSON
-value. Error messages of the decoder contain it.
+A message with `items` is a list in JSON. The name of the Go type of a field is recorded only if it differs from the type of
+the JSON value. Error messages of the decoder contain it.
 
 validation.json has the tags of declarative validation (`+k8s:…` in k8s.io/api) of the served types: the rules for each type and field
 that kctl-apiserver/src/validation/declared.rs applies. A tag that depends on a feature gate is included if the default of the gate
@@ -433,7 +433,7 @@ def write_types():
 
 
 def descriptions(definitions):
-    """Returns the descriptions that many types share, and by type its description and those of its fields. Each is a string, or the index of
+    """Returns the descriptions that many types share, and by type its description and its fields' descriptions. Each is a string, or the index of
     a shared one."""
     texts = collections.Counter()
     for definition in definitions.values():
@@ -490,7 +490,7 @@ def access():
 
 
 def aggregate(role, roles):
-    """Sets the rules of an aggregated role, after those of the roles that are part of it, as the controller would: it does not run."""
+    """Sets the rules of an aggregated role, after the rules of the roles that are part of it, as the controller would, which does not run."""
     if "aggregationRule" not in role or role.get("rules"):
         return
     role["rules"] = []

@@ -19,7 +19,7 @@ jobs:
       - uses: actions/checkout@v7
       - uses: Swatinem/rust-cache@v2
         with:
-          # Caches of pull requests would push that of main out of the limit of a repository.
+          # A repository has a limit for caches: caches of pull requests would evict the cache of main.
           save-if: ${{ github.ref == 'refs/heads/main' }}
       - run: cargo fmt --check
       - run: cargo clippy --locked --all-targets -- -D warnings

@@ -80,7 +80,7 @@
 
 #[doc(inline)]
 pub use kctl_webhook::admission::{
-    Action, Admission, Admits, ClientConfig, Configurations, Denial, Invalid, Operation, Options, User, Webhook,
+    Admission, Admits, ClientConfig, Configurations, Denial, Invalid, Operation, User, Webhook,
 };
 
 /// Names used by generated code. Not part of the API: it changes without notice.

@@ -176,6 +176,10 @@ async fn wrong_values_are_rejected_with_a_reason() {
         ("metrics.serviceMonitor.enable=true", "additional properties 'enable' not allowed"),
         ("serviceAccount.create=false", "serviceAccount.name is needed"),
         ("shards=257", "shards"),
+        ("revisionHistoryLimit=-1", "revisionHistoryLimit"),
+        ("revisionHistoryLimit=ten", "revisionHistoryLimit"),
+        ("podDisruptionBudget.maxUnavailable=-1", "maxUnavailable"),
+        ("podDisruptionBudget.minAvailable=half", "minAvailable"),
         ("livenessProbe.httpGet.path=/", "additional properties 'httpGet' not allowed"),
         ("watchNamespaces={a,a}", "watchNamespaces"),
     ] {

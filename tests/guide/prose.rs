@@ -1,8 +1,9 @@
 //! Plain English: phrases that readers had to decode must not occur in pages, comments and messages.
 //!
 //! CONTRIBUTING.md asks writers to avoid these patterns. They are searched in all Markdown, in the comments and in the
-//! strings of all Rust files, including tests, examples and benchmarks. CHANGELOG.md has short bullets, so that a user
-//! finds a change at a glance. Each published crate has a bound for how much of it is documentation.
+//! strings of all Rust files, including tests, examples and benchmarks, and in the comments of scripts, templates and
+//! configuration. CHANGELOG.md has short bullets, so that a user finds a change at a glance. Each published crate has a
+//! bound for how much of it is documentation.
 
 use std::{
     fs,
@@ -172,6 +173,23 @@ fn strings(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// A comment of a script, a template or a configuration file, or the description of a package.
+static OTHER_COMMENT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"(?:^|\s)(?:(?:#+|//+!?|--|/\*+)\s|"""|description = ")\s*(.+)$"#).unwrap());
+
+/// Returns the comments, docstrings and package descriptions of a file that is neither Rust nor Markdown.
+fn other_comments(text: &str) -> Vec<(usize, String)> {
+    let mut in_docstring = false;
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let comment = OTHER_COMMENT.captures(line).map(|found| found.get(1).unwrap().as_str());
+        let prose = if in_docstring { Some(line.trim()) } else { comment };
+        lines.extend(prose.map(|prose| (index + 1, prose.trim_start_matches(['-', ' ']).to_owned())));
+        in_docstring ^= line.matches("\"\"\"").count() % 2 == 1;
+    }
+    lines
+}
+
 /// Removes code spans: they have names, not prose.
 fn without_spans(lines: Vec<(usize, String)>) -> Vec<(usize, String)> {
     let prose = |line: String| line.split('`').step_by(2).collect::<Vec<_>>().join("`");
@@ -216,6 +234,61 @@ fn comments_are_plain_english() {
     let phrases = |file: &PathBuf| odd(file, without_spans(comments(&fs::read_to_string(file).unwrap())), &patterns);
     let found: Vec<String> = all_files("rs").iter().flat_map(phrases).collect();
     assert!(found.is_empty(), "{} lines:\n{}", found.len(), found.join("\n"));
+}
+
+/// Extensions of files with comments, except Rust and Markdown.
+const OTHER_EXTENSIONS: [&str; 12] =
+    ["css", "go", "java", "js", "lua", "mod", "py", "sh", "toml", "tpl", "yaml", "yml"];
+
+/// Adds the files with [`OTHER_EXTENSIONS`] below `folder`, and scripts without an extension. Recorded data is JSON.
+fn add_other_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            if !path.ends_with("target") {
+                add_other_files(&path, found);
+            }
+            continue;
+        }
+        let is_other = match path.extension() {
+            Some(extension) => extension.to_str().is_some_and(|extension| OTHER_EXTENSIONS.contains(&extension)),
+            None => fs::read(&path).unwrap().starts_with(b"#!"),
+        };
+        if is_other {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn comments_of_other_files_are_plain_english() {
+    let mut files = Vec::new();
+    for folder in FOLDERS.into_iter().chain([".cargo", ".ci"]) {
+        add_other_files(&root().join(folder), &mut files);
+    }
+    let root_files = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
+    files.extend(root_files.filter(|file| file.extension().is_some_and(|extension| extension == "toml")));
+    files.sort();
+    assert!(files.len() > 400, "{} files", files.len());
+    let patterns = patterns();
+    let mut found = Vec::new();
+    for file in &files {
+        let text = fs::read_to_string(file).unwrap();
+        let is_page = file.file_name().is_some_and(|name| name == "README.md.tpl");
+        let lines = if is_page { markdown(&text) } else { other_comments(&text) };
+        found.extend(odd(file, without_spans(lines), &patterns));
+    }
+    assert!(found.is_empty(), "{} lines:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn phrases_in_other_comments_are_found() {
+    let text = "#!/bin/sh\n# It stays.\nkey: value # the size is that of `a`\nstays: 1\n  -- It goes on.\n\
+                {{- /* another one */}}\ndescription = \"a queue of its own\"\nurl: https://stays.example\n\
+                \"\"\"Returns\nnobody.\"\"\"\nstays\n";
+    let found = odd(Path::new("file"), without_spans(other_comments(text)), &patterns());
+    let lines: Vec<&str> = found.iter().map(|one| one.split(':').nth(1).unwrap()).collect();
+    assert_eq!(lines, ["2", "3", "5", "6", "7", "10"], "{found:?}");
 }
 
 /// Files with strings that have such a phrase, and why.

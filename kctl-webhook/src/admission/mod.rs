@@ -51,7 +51,8 @@ pub(crate) use webhook::check;
 
 /// A function with `#[admission(…)]`, or a tuple of such; the function's name is the type.
 ///
-/// Generated code implements it. `App::admission` takes it.
+/// Generated code implements it. `App::admission` takes it. An implementation by hand needs the items of the crate
+/// `kctl-webhook` from which a [`Webhook`] is built.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an admission function",
     label = "not made by `#[admission]`",

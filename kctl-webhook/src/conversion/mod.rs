@@ -50,7 +50,8 @@ pub const PATH: &str = "/convert";
 
 /// A function with `#[conversion]`, or a tuple of such; the function's name is the type.
 ///
-/// Generated code implements it. `App::conversion` takes it.
+/// Generated code implements it. `App::conversion` takes it. An implementation by hand needs the items of the crate
+/// `kctl-webhook` from which a [`Rule`] is built.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a conversion",
     label = "not made by `#[conversion]`",

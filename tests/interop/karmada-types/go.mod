@@ -1,4 +1,4 @@
-// The versions are those of Karmada's go.mod at f8fdd02df.
+// The versions are the ones in Karmada's go.mod at f8fdd02df.
 module interop
 
 go 1.26.0

@@ -74,7 +74,7 @@ var leaves = map[reflect.Type]string{
 	reflect.TypeFor[resource.Quantity]():  "quantity",
 }
 
-// renamed are the types whose name is that of a type in another package.
+// renamed has the types that share their name with a type of another package.
 var renamed = map[reflect.Type]string{
 	reflect.TypeFor[mcsv1alpha1.ServicePort](): "ServiceImportPort",
 }

@@ -50,7 +50,7 @@ function make(name, className) {
   return node;
 }
 
-// A cell is a text, [text, class], or a function that fills the element.
+// A cell is a string, [string, class], or a function that fills the element.
 function fill(cell, value) {
   if (typeof value === "function") return value(cell);
   const [text, className] = Array.isArray(value) ? value : [value, ""];
@@ -58,8 +58,8 @@ function fill(cell, value) {
   if (cell.className !== className) cell.className = className;
 }
 
-// Rows stay the same elements while their key stays, so that focus survives an update. An element that moves loses its
-// focus: a row that has it stays where it is, and those before it move behind it.
+// A row keeps its element as long as its key is listed, so that focus survives an update. An element that moves loses its
+// focus: a row that has it is not moved, and the rows before it move behind it.
 function rows(body, items) {
   const known = new Map([...body.children].map((row) => [row.dataset.key, row]));
   let at = body.firstChild;

@@ -45,7 +45,7 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
             "revisionHistoryLimit",
             "Number of old ReplicaSets that are kept for a rollback; empty for the default of Kubernetes, 10.",
             "".into(),
-            json!({ "type": ["integer", "string"] }),
+            json!({ "type": ["integer", "string"], "minimum": 0, "maxLength": 0 }),
         ),
         image(options),
         list("imagePullSecrets", "Secrets for a private registry, for example `- name: registry`."),
@@ -259,7 +259,7 @@ fn network_policy(parts: &Parts) -> Item {
 
 /// Returns the section of the `PodDisruptionBudget`. Its numbers may be integers or percentages, as in `policy/v1`.
 fn disruption_budget() -> Item {
-    let number = json!({ "type": ["integer", "string"] });
+    let number = json!({ "type": ["integer", "string"], "minimum": 0, "pattern": "^([0-9]+%?)?$" });
     section(
         "podDisruptionBudget",
         "Number of Pods that a drain of nodes may evict at a time.",

@@ -61,7 +61,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- if and .Values.leaderElection.enabled (eq (int .Values.shards) 0) }}true{{ end }}
 {{- end }}
 
-{{- /* The uid of the dashboard: at most 40 characters, and another one for each release. */}}
+{{- /* The uid of the dashboard, which differs between releases. It has at most 40 characters. */}}
 {{- define "podset.dashboardUid" -}}
 {{- $uid := printf "kctl-%s" (include "podset.fullname" .) }}
 {{- if gt (len $uid) 40 }}
