@@ -89,7 +89,8 @@ fn controller_has_the_chosen_version() {
     };
     assert!(folder.add(bar("1")).unwrap_err().starts_with("`1` is not a version of Kubernetes' form"));
     folder.add(bar("v1beta1")).unwrap();
-    assert!(folder.text("src/bar.rs").contains("version = \"v1beta1\", kind = \"Bar\""));
+    let module = folder.text("src/bar.rs");
+    assert!(module.contains("version = \"v1beta1\"") && module.contains("kind = \"Bar\""), "{module}");
     assert!(folder.text("samples/bar.yaml").starts_with("apiVersion: shop.example.com/v1beta1\n"));
 }
 
