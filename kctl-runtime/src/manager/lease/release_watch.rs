@@ -76,7 +76,7 @@ mod tests {
     async fn release_before_the_first_list_is_noticed() {
         for (holder, is_noticed) in [("", true), ("b", false)] {
             let server = tower::service_fn(move |request: http::Request<Body>| async move {
-                if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+                if request.uri().query().is_some_and(|query| query.contains("allowWatchBookmarks")) {
                     return pending().await;
                 }
                 let meta = r#"{"name":"web","namespace":"shop","uid":"1","resourceVersion":"7"}"#;
