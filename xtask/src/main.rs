@@ -52,7 +52,7 @@ enum Command {
     /// Runs the named steps, or all of the gate, and prints their times. In the order of `.ci/run`: 29 minutes on two cores, and
     /// 8 more for the first build of kube-apiserver.
     ///
-    /// A failed step does not end the run. The processes of a step that takes half an hour are killed, after 45 minutes for
+    /// A failed step does not end the run. The processes of a step that takes an hour are killed, after 80 minutes for
     /// linters, documentation, packages, new projects and suites on a real server. In the end, every test that `test` ignored has
     /// to have passed in another step, unless that step printed what this machine lacks.
     Ci {
