@@ -268,7 +268,6 @@ mod tests {
 
     #[test]
     fn marks_apply_to_the_value_inside_an_option() {
-        let markers = |text| serde_json::from_str::<Map<String, Value>>(text).unwrap();
         let option = json!({ "anyOf": [{ "type": "object", "x-kubernetes-validations": [{ "rule": "a" }] }, { "type": "null" }] });
         for (schema, text, expected) in [
             (json!({ "type": "string" }), r#"{"min_length":1}"#, json!({ "type": "string", "minLength": 1 })),
@@ -292,6 +291,27 @@ mod tests {
                 r#"{"nullable":false}"#,
                 json!({ "type": "object", "x-kubernetes-validations": [{ "rule": "a" }] }),
             ),
+            (
+                json!({ "description": "A mode.", "oneOf": [
+                    { "type": "string", "enum": ["C"] },
+                    { "type": "string", "const": "A", "description": "First." },
+                ] }),
+                r#"{"choices":true}"#,
+                json!({ "description": "A mode.", "type": "string", "enum": ["C", "A"] }),
+            ),
+            (
+                json!({ "oneOf": [{ "type": "object", "properties": { "type": { "const": "A" } } }] }),
+                r#"{"choices":true}"#,
+                json!({ "oneOf": [{ "type": "object", "properties": { "type": { "const": "A" } } }] }),
+            ),
+        ] {
+            check(&schema, text, &expected);
+        }
+    }
+
+    #[test]
+    fn marks_of_items_and_values_apply_inside() {
+        for (schema, text, expected) in [
             (
                 json!({ "type": "object", "additionalProperties": false, "properties": { "A": { "type": "integer" } } }),
                 r#"{"values":{"maximum":5}}"#,
@@ -317,19 +337,6 @@ mod tests {
                 json!({ "type": "object", "properties": { "a": {} } }),
             ),
             (
-                json!({ "description": "A mode.", "oneOf": [
-                    { "type": "string", "enum": ["C"] },
-                    { "type": "string", "const": "A", "description": "First." },
-                ] }),
-                r#"{"choices":true}"#,
-                json!({ "description": "A mode.", "type": "string", "enum": ["C", "A"] }),
-            ),
-            (
-                json!({ "oneOf": [{ "type": "object", "properties": { "type": { "const": "A" } } }] }),
-                r#"{"choices":true}"#,
-                json!({ "oneOf": [{ "type": "object", "properties": { "type": { "const": "A" } } }] }),
-            ),
-            (
                 json!({ "type": "array", "items": { "type": "string" } }),
                 r#"{"list":"set","items":{"pattern":"^a"}}"#,
                 json!({
@@ -337,10 +344,15 @@ mod tests {
                 }),
             ),
         ] {
-            let mut schema = schema.as_object().unwrap().clone();
-            apply(&markers(text), &mut schema);
-            assert_eq!(Value::Object(schema), expected, "{text}");
+            check(&schema, text, &expected);
         }
+    }
+
+    fn check(schema: &Value, text: &str, expected: &Value) {
+        let markers = serde_json::from_str::<Map<String, Value>>(text).unwrap();
+        let mut schema = schema.as_object().unwrap().clone();
+        apply(&markers, &mut schema);
+        assert_eq!(Value::Object(schema), *expected, "{text}");
     }
 
     #[test]
