@@ -285,7 +285,7 @@ fn breaking_options_need_a_folder() {
     let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
     for command in ["generate-crds", "generate-manifests"] {
         for (options, part) in
-            [("--since main", "--since needs the folder"), ("--allow-breaking", "--allow-breaking needs a folder")]
+            [("--since main", "--since needs the folder"), ("--allow-breaking", "--allow-breaking needs the folder")]
         {
             let error = parse(Cli::command(), arguments(&format!("app {command} {options}"))).err().unwrap();
             assert_eq!(error.exit_code(), 2);
