@@ -262,6 +262,7 @@ pub(crate) fn conformance_of(gate: &mut Gate, version: Option<&str>) -> Result {
         .args(&skips)
         .env("KUBECONFIG", &server)
         .env("EMBEDDED", "0")
+        .env("KEEP_NAMESPACES", "1")
         .tests(&mut gate.ledger, 150)?;
     // It needs the feature gate as well.
     cargo_test(&["--test", "manager", "on_a_real_server", "--", "--ignored"])
