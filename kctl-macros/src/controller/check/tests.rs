@@ -63,7 +63,8 @@ fn verbs_in_other_forms_get_help() {
         ("owns = Pod(exec)", "`exec` is not a verb / help: no operation of kctl uses `exec`: write the rule in `rbac(rule())`, and use `cx.client()`".into()),
         ("primary(finalizers)", "`finalizers` is not a verb / help: a declared finalizer includes this permission: remove it".into()),
         ("owns = Pod, Secret", "`#[controller]` has no option `Secret` / help: name the relation of each kind: `owns = Secret`, `watches = Secret(map = f)` or `reads = Secret`".into()),
-        ("owns = Pod, as = PodMeta", "`#[controller]` has no option `as` / help: write it in the parentheses of a kind: `owns = Kind(as = …)`".into()),
+        ("owns = Pod, as = PodMeta", "`#[controller]` has no option `as` / help: write it in the parentheses of a kind: `reads = Kind(as = …)`".into()),
+        ("reads = Pod, on = Edge", "`#[controller]` has no option `on` / help: write it in the parentheses of a kind: `reads = Kind(on = …)`".into()),
         ("rbac(*)", "a rule is a value of the type `PolicyRule` / help: write `rbac(rule())`".into()),
         ("rbac(verbs = \"*\")", "a rule is a value of the type `PolicyRule` / help: write `rbac(rule())`".into()),
     ] {

@@ -70,7 +70,11 @@ pub(super) fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) 
     let other = OTHER_OPTIONS.iter().find(|(other, _)| *other == unknown).map(|(_, help)| *help);
     let help = match closest_match(unknown, &OPTIONS) {
         _ if other.is_some() => other.unwrap_or_default().to_owned(),
-        _ if RelationOption::of(unknown).is_some() || unknown == "as" => {
+        // An owned kind is cached whole, in the primary's cluster.
+        _ if ["as", "on"].contains(&unknown) => {
+            format!("write it in the parentheses of a kind: `reads = Kind({unknown} = …)`")
+        }
+        _ if RelationOption::of(unknown).is_some() => {
             format!("write it in the parentheses of a kind: `owns = Kind({unknown} = …)`")
         }
         // `create` is nearest to `crate`.
