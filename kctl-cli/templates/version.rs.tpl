@@ -3,7 +3,7 @@ use kctl::prelude::*;
 {{imports}}
 {{attributes}}
 #[resource({{options}})]
-pub struct {{kind}}Spec {
+pub struct {{spec}} {
     {{fields}}
 }
 
@@ -12,7 +12,7 @@ pub struct {{kind}}Spec {
 pub fn {{snake}}_to_{{version}}(object: {{path}}::{{kind}}) -> {{kind}} {
     {{kind}} {
         metadata: object.metadata,
-        spec: {{kind}}Spec {
+        spec: {{spec}} {
             {{copied}}
         },
         {{status}}
@@ -26,7 +26,7 @@ pub fn {{snake}}_to_{{version}}(object: {{path}}::{{kind}}) -> {{kind}} {
 pub fn {{snake}}_from_{{version}}(object: {{kind}}) -> {{path}}::{{kind}} {
     {{path}}::{{kind}} {
         metadata: object.metadata,
-        spec: {{path}}::{{kind}}Spec {
+        spec: {{path}}::{{spec}} {
             {{copied}}
         },
         {{status}}

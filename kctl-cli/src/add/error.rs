@@ -59,8 +59,8 @@ pub(super) enum AddFailure {
     /// The version would be a copy of the fields, and a tuple or unit struct has no names to copy.
     #[error("the spec of {kind} in {file} is not a struct with named fields: write the version by hand")]
     NoFields { kind: String, file: String },
-    /// The version is in another module, and private types can be neither imported nor copied.
-    #[error("the new version needs `{names}`, which {file} keeps private: write `pub` there")]
+    /// The new module is not the one of the kind, and private names can be neither imported nor copied.
+    #[error("the new module needs `{names}`, which {file} keeps private: write `pub` there")]
     Private { names: String, file: String },
     /// A new file would replace one of the user. Checked for all files before anything is written.
     #[error("{0} already exists, and is never overwritten: choose another name, or remove it")]

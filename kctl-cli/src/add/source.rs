@@ -34,6 +34,8 @@ impl Insertion {
 pub(super) struct Kind {
     /// The kind, such as `TeaRoom`.
     pub(super) name: String,
+    /// The struct with `#[resource]`, such as `TeaRoomSpec`.
+    pub(super) spec: String,
     /// The API group, such as `apps.example.com`.
     pub(super) group: String,
     /// The declared version, such as `v1alpha1`.
@@ -65,7 +67,7 @@ pub(super) struct Names {
     pub(super) uses: Vec<(String, String)>,
     /// Private functions and constants, each with its text. Other modules cannot import them.
     pub(super) private: Vec<(String, String)>,
-    /// Private types, and imports from private modules. They can be neither imported nor copied.
+    /// Private types and fields, and imports from private modules. They can be neither imported nor copied.
     pub(super) hidden: Vec<String>,
 }
 
@@ -104,8 +106,6 @@ pub(super) fn kinds(text: &str, path: &str) -> Result<Vec<Kind>, String> {
 impl Names {
     /// Returns the names that a file declares or imports. Code of tests has none.
     fn of(text: &str, file: &File, path: &str) -> Self {
-        // Modules below the root of the crate can import all of its items.
-        let is_hidden = |visibility: &Visibility| path != "crate" && matches!(visibility, Visibility::Inherited);
         let mut names = Self::default();
         let (mut uses, mut hidden_modules) = (Vec::new(), Vec::new());
         for item in &file.items {
@@ -128,7 +128,7 @@ impl Names {
             }
             let name = name.to_string();
             match item {
-                _ if !is_hidden(visibility) => names.items.push(name),
+                _ if !is_hidden(path, visibility) => names.items.push(name),
                 Item::Fn(_) | Item::Const(_) => names.private.push((name, source_text(text, item))),
                 Item::Mod(_) => {
                     hidden_modules.push(format!("{path}::{name}::"));
@@ -174,6 +174,12 @@ impl Names {
             hidden: self.hidden.iter().filter(|name| has(name)).cloned().collect(),
         }
     }
+}
+
+/// Returns `true` for an item or a field that other modules can't name. Modules below the root of the crate can name all of
+/// the root's.
+fn is_hidden(path: &str, visibility: &Visibility) -> bool {
+    path != "crate" && matches!(visibility, Visibility::Inherited)
 }
 
 /// Returns the name of a `mod` item, `None` for other items.
@@ -300,6 +306,10 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
     }
     item.fields.iter().for_each(|field| idents(field.ty.to_token_stream(), &mut words));
     words.retain(|word| item.ident != *word);
+    let mut needs = names.filter_by_words(&words);
+    let fields_named = item.fields.iter().filter_map(|field| Some((field.ident.as_ref()?, &field.vis)));
+    let named = std::iter::once((&item.ident, &item.vis)).chain(fields_named);
+    needs.hidden.extend(named.filter(|(_, visibility)| is_hidden(path, visibility)).map(|(name, _)| name.to_string()));
     let others: Vec<String> = item
         .attrs
         .iter()
@@ -308,6 +318,7 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
         .collect();
     Some(Kind {
         name: string("kind")?,
+        spec: item.ident.to_string(),
         group: string("group")?,
         version: string("version")?,
         is_namespaced: metas.iter().any(|meta| meta.path().is_ident("namespaced")),
@@ -317,7 +328,7 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
         options: metas.iter().map(option).collect(),
         attributes: others.join("\n"),
         fields,
-        needs: names.filter_by_words(&words),
+        needs,
     })
 }
 

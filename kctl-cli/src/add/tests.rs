@@ -246,7 +246,7 @@ fn version_imports_names_of_its_fields() {
     let folder = Folder::new("names-beside", &MAIN.replace("\nuse kctl", "\nmod inn;\n\nuse kctl"));
     write(&folder.0.join("src/inn.rs"), FIELDS).unwrap();
     let error = folder.add(version()).unwrap_err();
-    assert!(error.starts_with("the new version needs `Door`, which src/inn.rs keeps private"), "{error}");
+    assert!(error.starts_with("the new module needs `Door`, which src/inn.rs keeps private"), "{error}");
     write(&folder.0.join("src/inn.rs"), &FIELDS.replace("mod inner", "pub mod inner")).unwrap();
     folder.add(version()).unwrap();
     let text = folder.text("src/inn_v2.rs");
@@ -382,6 +382,40 @@ fn version_is_a_copy_with_conversions() {
     }
     let main = folder.text("src/main.rs");
     assert!(main.contains(".kind::<shop_v1::Shop>().conversion::<(shop_v1::shop_to_v1, shop_v1::shop_from_v1)>()"));
+}
+
+#[test]
+fn version_copies_spec_struct_of_any_name() {
+    let main =
+        MAIN.replace("ShopSpec", "ShopProperties").replace("namespaced)", "namespaced, deprecated = \"use v1\")");
+    let folder = Folder::new("any-name", &main);
+    folder.add(Addition::Version { version: "v1".into(), kind: None }).unwrap();
+    let text = folder.text("src/shop_v1.rs");
+    for part in ["pub struct ShopProperties {", "spec: ShopProperties {", "spec: crate::ShopProperties {"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(!text.contains("ShopSpec") && !text.contains("deprecated"), "{text}");
+}
+
+#[test]
+fn private_fields_and_kinds_are_named() {
+    let folder = Folder::new("private", &MAIN.replace("\nuse kctl", "\nmod inn;\n\nuse kctl"));
+    let spec = "#[resource(group = \"shop.example.com\", version = \"v1\", kind = \"Inn\")]\nstruct InnSpec { pub door: u8, key: u8 }\n";
+    let (version, webhook) = (
+        || Addition::Version { version: "v2".into(), kind: Some("Inn".into()) },
+        || Addition::Webhook { kind: "Inn".into() },
+    );
+    write(&folder.0.join("src/inn.rs"), spec).unwrap();
+    let needs =
+        |names: &str| format!("the new module needs `{names}`, which src/inn.rs keeps private: write `pub` there");
+    assert_eq!(folder.add(version()).unwrap_err(), needs("InnSpec`, `key"));
+    assert_eq!(folder.add(webhook()).unwrap_err(), needs("InnSpec"));
+    write(&folder.0.join("src/inn.rs"), &spec.replace("struct", "pub struct")).unwrap();
+    assert_eq!(folder.add(version()).unwrap_err(), needs("key"));
+    folder.add(webhook()).unwrap();
+    // Modules below the root can use its private items.
+    let folder = Folder::new("private-root", &MAIN.replace("pub ", ""));
+    folder.add(Addition::Version { version: "v2".into(), kind: None }).unwrap();
 }
 
 /// The file of version `v1` is read before `main.rs`, which declares the stored version.

@@ -6,8 +6,8 @@ use crate::new::{is_version, snake_case};
 /// Template of a module with the new version, its conversions and tests of both directions.
 const VERSION: &str = include_str!("../../templates/version.rs.tpl");
 
-/// Options of `#[resource]` that the new version replaces.
-const REPLACED: [&str; 2] = ["version", "storage"];
+/// Options of `#[resource]` that are not copied. The new version has other values, and is neither deprecated nor unserved.
+const LEFT_OUT: [&str; 4] = ["version", "storage", "deprecated", "served"];
 
 impl Project {
     /// Returns a version of a kind that is a copy of the stored version.
@@ -16,7 +16,8 @@ impl Project {
     /// spec. Types of the file, such as enums in the spec, are imported and not copied, and so are the names that it imports.
     ///
     /// # Errors
-    /// The version is malformed or exists, the kind is unknown or ambiguous, or its spec has no named fields or private types.
+    /// The version is malformed or exists, the kind is unknown or ambiguous, or its spec has no named fields, or private fields
+    /// or types.
     pub(super) fn version(&self, version: &str, kind: Option<&str>) -> Result<Added, AddFailure> {
         if !is_version(version) {
             return Err(AddFailure::Version(version.into()));
@@ -49,6 +50,7 @@ impl Project {
                 ("copied", &copied.join("\n")),
                 ("status", if has_status { "status: object.status," } else { "" }),
                 ("kind", &kind.name),
+                ("spec", &kind.spec),
                 ("path", &kind.path),
                 ("old", &kind.version),
                 ("version", version),
@@ -87,7 +89,7 @@ impl Project {
 ///
 /// Objects in etcd keep their form until the user moves `storage` to the new version.
 fn options(kind: &Kind, version: &str) -> String {
-    let kept = kind.options.iter().filter(|(name, _)| !REPLACED.contains(&name.as_str()));
+    let kept = kind.options.iter().filter(|(name, _)| !LEFT_OUT.contains(&name.as_str()));
     let mut options: Vec<String> = kept.map(|(_, text)| text.clone()).collect();
     options.insert(options.len().min(1), format!("version = \"{version}\""));
     options.push("storage = false".into());

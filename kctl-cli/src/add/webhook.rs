@@ -14,10 +14,13 @@ impl Project {
     /// The code needs the feature `webhook` of kctl, which [`Project::apply`] turns on.
     ///
     /// # Errors
-    /// The kind is unknown, or has a file with webhooks. Earlier versions of kctl wrote it without underscores,
+    /// The kind is unknown or private, or has a file with webhooks. Earlier versions of kctl wrote it without underscores,
     /// `tearoom_webhook.rs`.
     pub(super) fn webhook(&self, kind: &str) -> Result<Added, AddFailure> {
         let kind = self.kind(kind)?;
+        if kind.needs.hidden.contains(&kind.spec) {
+            return Err(AddFailure::Private { names: kind.spec.clone(), file: self.file_of(kind) });
+        }
         let snake = snake_case(&kind.name);
         let module = format!("{snake}_webhook");
         let former = format!("{}_webhook", kind.name.to_ascii_lowercase());
