@@ -59,6 +59,7 @@ impl Project {
             );
             return fill_template(code, names);
         };
-        fill_template(&fill_template(template, names), &[("sample", &file), ("object", &object), ("api", api)])
+        let sample = [("sample", file.as_str()), ("object", object.as_str()), ("api", api)];
+        fill_template(template, &[names, &sample].concat())
     }
 }

@@ -388,10 +388,17 @@ fn version_is_a_copy_with_conversions() {
 fn version_copies_spec_struct_of_any_name() {
     let main =
         MAIN.replace("ShopSpec", "ShopProperties").replace("namespaced)", "namespaced, deprecated = \"use v1\")");
+    // A placeholder of the template, too.
+    let main = main.replace("/// Kept as", "/// Such as `{{version}}.example.com`, kept as");
     let folder = Folder::new("any-name", &main);
     folder.add(Addition::Version { version: "v1".into(), kind: None }).unwrap();
     let text = folder.text("src/shop_v1.rs");
-    for part in ["pub struct ShopProperties {", "spec: ShopProperties {", "spec: crate::ShopProperties {"] {
+    for part in [
+        "pub struct ShopProperties {",
+        "spec: ShopProperties {",
+        "spec: crate::ShopProperties {",
+        "/// Such as `{{version}}.example.com`, kept as",
+    ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
     assert!(!text.contains("ShopSpec") && !text.contains("deprecated"), "{text}");

@@ -152,9 +152,23 @@ pub(crate) fn default_kind(name: &str) -> String {
 
 /// Replaces `{{…}}` in a template by names.
 ///
-/// A name without a placeholder in the template is ignored, so templates need not use all of them.
+/// A name without a placeholder in the template is ignored, so templates need not use all of them. Braces in the values are
+/// copied: a value may be the user's code.
 pub(crate) fn fill_template(template: &str, names: &[(&str, &str)]) -> String {
-    names.iter().fold(template.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
+    let mut text = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        text.push_str(before);
+        let filled = after.split_once("}}").and_then(|(place, end)| {
+            let (_, value) = names.iter().find(|(name, _)| *name == place)?;
+            Some((*value, end))
+        });
+        // `${{ … }}` of a workflow is not a placeholder.
+        let (value, end) = filled.unwrap_or(("{{", after));
+        text.push_str(value);
+        rest = end;
+    }
+    text + rest
 }
 
 /// Returns a kind in the case of Rust's modules and functions: `TeaRoom` is `tea_room`, and `HTTPRoute` is `http_route`.
@@ -175,7 +189,7 @@ pub(crate) fn snake_case(kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_version, plural, snake_case};
+    use super::{fill_template, is_version, plural, snake_case};
 
     #[test]
     fn kinds_become_names_of_modules() {
@@ -188,6 +202,18 @@ mod tests {
             ("A", "a"),
         ] {
             assert_eq!(snake_case(kind), expected);
+        }
+    }
+
+    #[test]
+    fn braces_in_values_are_copied() {
+        let names = [("a", "{{b}} {{a}}"), ("b", "x"), ("unused", "y")];
+        for (template, expected) in [
+            ("{{a}}-{{b}}", "{{b}} {{a}}-x"),
+            ("${{ b }} {{b}} {{c}} {{", "${{ b }} x {{c}} {{"),
+            ("f({ {{b}}, 1 })", "f({ x, 1 })"),
+        ] {
+            assert_eq!(fill_template(template, &names), expected);
         }
     }
 
