@@ -35,6 +35,9 @@ pub(super) enum AddFailure {
     /// The kind is malformed, or shadows a type in the generated module.
     #[error("`{0}` is not a valid kind, or the generated code uses a type of this name: choose another with `--kind`")]
     Kind(String),
+    /// The kind has the name of a type that the generated module uses, and an imported kind would shadow it.
+    #[error("the generated code uses the name `{0}` itself: write the module by hand")]
+    TakenKind(String),
     /// The API group is not a domain name with at least one dot.
     #[error("{}", invalid_group(.0))]
     Group(String),
@@ -71,10 +74,10 @@ pub(super) enum AddFailure {
          it there"
     )]
     HasModule { module: String, file: String },
-    /// The kind has a module with webhooks. Its name follows from the kind.
+    /// There is a module with the name of the kind's webhooks, which follows from the kind.
     #[error(
-        "{file} exists already, and has the webhooks of {kind}: change them there; to generate them again, remove the file, its `mod` \
-         line and the call of `.admission`"
+        "{file} exists already, and the webhooks of {kind} belong there: change them, or rename the module if it has something else; to \
+         generate them again, remove the file, its `mod` line and the call of `.admission`"
     )]
     HasWebhooks { kind: String, file: String },
     /// A file of the project cannot be read or written.

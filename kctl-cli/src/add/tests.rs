@@ -340,7 +340,7 @@ fn webhook_needs_a_kind_and_a_feature() {
     assert!(folder.text("src/main.rs").contains(call));
     assert!(folder.text("src/shop_webhook.rs").contains("use crate::Shop;"));
     let again = folder.add(webhook("Shop")).unwrap_err();
-    let expected = "src/shop_webhook.rs exists already, and has the webhooks of Shop: change them there";
+    let expected = "src/shop_webhook.rs exists already, and the webhooks of Shop belong there: change them";
     assert!(again.starts_with(expected) && !again.contains("another name"), "{again}");
 }
 
@@ -353,7 +353,7 @@ fn files_of_one_kind_begin_alike() {
     // A file that kctl wrote before it separated the words.
     write(&folder.0.join("src/tearoom_webhook.rs"), "").unwrap();
     let error = folder.add(Addition::Webhook { kind: kind.clone() }).unwrap_err();
-    assert!(error.starts_with("src/tearoom_webhook.rs exists already, and has the webhooks of TeaRoom"), "{error}");
+    assert!(error.starts_with("src/tearoom_webhook.rs exists already, and the webhooks of TeaRoom belong"), "{error}");
     std::fs::remove_file(folder.0.join("src/tearoom_webhook.rs")).unwrap();
     folder.add(Addition::Webhook { kind }).unwrap();
     for (file, function) in [
@@ -402,6 +402,17 @@ fn version_copies_spec_struct_of_any_name() {
         assert!(text.contains(part), "{part}\n{text}");
     }
     assert!(!text.contains("ShopSpec") && !text.contains("deprecated"), "{text}");
+}
+
+#[test]
+fn kind_that_shadows_a_type_is_rejected() {
+    let main = MAIN.replace("\"Shop\"", "\"Api\"").replace("ShopSpec", "ApiSpec");
+    let folder = Folder::new("taken-kind", &main);
+    for addition in [Addition::Webhook { kind: "Api".into() }, Addition::Version { version: "v1".into(), kind: None }] {
+        let error = folder.add(addition).unwrap_err();
+        assert!(error.starts_with("the generated code uses the name `Api` itself"), "{error}");
+    }
+    assert_eq!(folder.text("src/main.rs"), main);
 }
 
 #[test]

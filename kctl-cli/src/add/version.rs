@@ -1,7 +1,7 @@
 //! A new version of a kind: a copy of its spec, and conversions in both directions.
 
 use super::{Added, error::AddFailure, project::Project, source::Kind};
-use crate::new::{is_version, snake_case};
+use crate::new::{is_taken, is_version, snake_case};
 
 /// Template of a module with the new version, its conversions and tests of both directions.
 const VERSION: &str = include_str!("../../templates/version.rs.tpl");
@@ -16,8 +16,8 @@ impl Project {
     /// spec. Types of the file, such as enums in the spec, are imported and not copied, and so are the names that it imports.
     ///
     /// # Errors
-    /// The version is malformed or exists, the kind is unknown or ambiguous, or its spec has no named fields, or private fields
-    /// or types.
+    /// The version is malformed or exists. The kind is unknown or ambiguous, or has a name that the template uses. Its spec has
+    /// no named fields, or private fields or types.
     pub(super) fn version(&self, version: &str, kind: Option<&str>) -> Result<Added, AddFailure> {
         if !is_version(version) {
             return Err(AddFailure::Version(version.into()));
@@ -33,6 +33,9 @@ impl Project {
             .ok_or_else(|| AddFailure::NoFields { kind: kind.name.clone(), file: self.file_of(kind) })?;
         if !kind.needs.hidden.is_empty() {
             return Err(AddFailure::Private { names: kind.needs.hidden.join("`, `"), file: self.file_of(kind) });
+        }
+        if is_taken(VERSION, &kind.name) {
+            return Err(AddFailure::TakenKind(kind.name.clone()));
         }
         let snake = snake_case(&kind.name);
         let module = format!("{snake}_{version}");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Added, error::AddFailure, project::Project};
-use crate::new::snake_case;
+use crate::new::{is_taken, snake_case};
 
 /// Template of a module that defaults and validates a kind of the project.
 const WEBHOOK: &str = include_str!("../../templates/webhook.rs.tpl");
@@ -14,12 +14,15 @@ impl Project {
     /// The code needs the feature `webhook` of kctl, which [`Project::apply`] turns on.
     ///
     /// # Errors
-    /// The kind is unknown or private, or has a file with webhooks. Earlier versions of kctl wrote it without underscores,
-    /// `tearoom_webhook.rs`.
+    /// The kind is unknown or private, has a name that the template uses, or has a file with webhooks. Earlier versions of kctl
+    /// wrote that file without underscores, `tearoom_webhook.rs`.
     pub(super) fn webhook(&self, kind: &str) -> Result<Added, AddFailure> {
         let kind = self.kind(kind)?;
         if kind.needs.hidden.contains(&kind.spec) {
             return Err(AddFailure::Private { names: kind.spec.clone(), file: self.file_of(kind) });
+        }
+        if is_taken(WEBHOOK, &kind.name) {
+            return Err(AddFailure::TakenKind(kind.name.clone()));
         }
         let snake = snake_case(&kind.name);
         let module = format!("{snake}_webhook");
