@@ -25,10 +25,41 @@ pub(super) struct Project {
     pub(super) kinds: Vec<Kind>,
 }
 
+/// The library of a package whose app is in `main.rs`: another crate than the app's.
+struct Library {
+    /// The name of the crate.
+    name: String,
+    /// Modules that `lib.rs` declares and `main.rs` does not.
+    modules: Vec<String>,
+}
+
+impl Library {
+    /// Finds the library of a package, `None` if the app is in it or if there is none.
+    fn open(folder: &Path, root: &Path) -> Result<Option<Self>, AddFailure> {
+        let file = folder.join("src/lib.rs");
+        if file == root || !file.is_file() {
+            return Ok(None);
+        }
+        let Some(name) = source::library_name(&read(&folder.join("Cargo.toml"))?) else { return Ok(None) };
+        let (of_root, mut modules) = (source::modules(&read(root)?), source::modules(&read(&file)?));
+        modules.retain(|module| !of_root.contains(module));
+        Ok(Some(Self { name, modules }))
+    }
+
+    /// Returns the path of the module in a file of `src`, `None` for a module of the app's crate.
+    fn path(&self, stem: &str) -> Option<String> {
+        if stem == "lib" {
+            return Some(self.name.clone());
+        }
+        self.modules.iter().any(|module| module == stem).then(|| format!("{}::{stem}", self.name))
+    }
+}
+
 impl Project {
     /// Finds the file with the app (`main.rs` before `lib.rs`) and the kinds that the files in `src/` declare.
     ///
-    /// Kinds in the file with the app have the path `crate`, kinds of another file have `crate::` and its name.
+    /// Kinds in the file with the app have the path `crate`, kinds of another file have `crate::` and its name. With the app in
+    /// `main.rs`, kinds of the package's library have the name of that crate instead.
     pub(super) fn open(folder: &Path) -> Result<Self, AddFailure> {
         let source = folder.join("src");
         let mut root = None;
@@ -38,10 +69,13 @@ impl Project {
             }
         }
         let root = root.ok_or_else(|| AddFailure::NoApp(folder.into()))?;
+        let library = Library::open(folder, &root)?;
         let mut kinds = Vec::new();
         for file in rust_files(&source)? {
             let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-            let path = if file == root { "crate".to_owned() } else { format!("crate::{stem}") };
+            let of_library = library.as_ref().and_then(|library| library.path(stem));
+            let path =
+                if file == root { "crate".to_owned() } else { of_library.unwrap_or_else(|| format!("crate::{stem}")) };
             let syntax = |message| AddFailure::Syntax { path: file.clone(), message };
             kinds.extend(source::kinds(read(&file)?.trim_start_matches(BYTE_ORDER_MARK), &path).map_err(syntax)?);
         }
@@ -67,7 +101,11 @@ impl Project {
 
     /// Returns the file that declares a kind, relative to the project.
     pub(super) fn file_of(&self, kind: &Kind) -> String {
-        kind.path.strip_prefix("crate::").map_or_else(|| self.root_file(), |module| format!("src/{module}.rs"))
+        match kind.path.split_once("::") {
+            Some((_crate, module)) => format!("src/{module}.rs"),
+            None if kind.path == "crate" => self.root_file(),
+            None => "src/lib.rs".to_owned(),
+        }
     }
 
     /// Returns the file with the app, relative to the project.

@@ -176,10 +176,43 @@ impl Names {
     }
 }
 
-/// Returns `true` for an item or a field that other modules can't name. Modules below the root of the crate can name all of
-/// the root's.
+/// Returns `true` for an item or a field that the app's modules can't name. They can name all items of their crate's root, and
+/// only public ones of the package's library.
 fn is_hidden(path: &str, visibility: &Visibility) -> bool {
-    path != "crate" && matches!(visibility, Visibility::Inherited)
+    match visibility {
+        Visibility::Public(_) => false,
+        Visibility::Restricted(_) => root_of(path) != "crate",
+        Visibility::Inherited => path != "crate",
+    }
+}
+
+/// Returns the first part of a path: `crate`, or the name of the package's library.
+fn root_of(path: &str) -> &str {
+    path.split("::").next().unwrap_or(path)
+}
+
+/// Returns the names of the modules that a file declares. A file that does not parse declares none.
+pub(super) fn modules(text: &str) -> Vec<String> {
+    let file = syn::parse_file(text).ok();
+    file.iter().flat_map(|file| &file.items).filter_map(module_name).collect()
+}
+
+/// Returns the name of the library in a `Cargo.toml`: `name` in `[lib]`, or the package's name with underscores.
+pub(super) fn library_name(manifest: &str) -> Option<String> {
+    let (mut section, mut package, mut library) = ("", None, None);
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+        }
+        let value = line.strip_prefix("name").and_then(|rest| rest.trim_start().strip_prefix('='));
+        let name = value.and_then(|value| value.split(['"', '\'']).nth(1));
+        match section {
+            "[package]" => package = package.or(name),
+            "[lib]" => library = library.or(name),
+            _ => {}
+        }
+    }
+    Some(library.or(package)?.replace('-', "_"))
 }
 
 /// Returns the name of a `mod` item, `None` for other items.
@@ -215,6 +248,7 @@ fn collect_imports(tree: &UseTree, before: &str, found: &mut Vec<(String, String
 fn absolute(used: &str, path: &str, modules: &[String]) -> String {
     let (first, rest) = used.split_once("::").unwrap_or((used, ""));
     match first {
+        "crate" if !rest.is_empty() => format!("{}::{rest}", root_of(path)),
         "self" => format!("{path}::{rest}"),
         "super" => format!("{}::{rest}", path.rsplit_once("::").map_or("crate", |(above, _)| above)),
         first if modules.iter().any(|module| module == first) => format!("{path}::{used}"),

@@ -404,6 +404,30 @@ fn version_copies_spec_struct_of_any_name() {
     assert!(!text.contains("ShopSpec") && !text.contains("deprecated"), "{text}");
 }
 
+/// Modules of `main.rs` name the library's items by the name of its crate.
+#[test]
+fn kinds_of_the_library_have_its_path() {
+    let folder = Folder::new("library", "mod app;\nfn main() { kctl::App::new(\"web\"); }\n");
+    write(&folder.0.join("Cargo.toml"), "[package]\nname = \"web-site\"\n[dependencies]\nkctl = \"0.1\"\n").unwrap();
+    write(&folder.0.join("src/lib.rs"), &MAIN.replace("//! Ours.\n", "pub mod app;\npub mod inn;\n")).unwrap();
+    let inn = FIELDS.replace("mod inner", "pub mod inner").replace("use self::inner", "use crate::inn::inner");
+    write(&folder.0.join("src/inn.rs"), &inn).unwrap();
+    write(&folder.0.join("src/app.rs"), &MAIN.replace("Shop", "Bar")).unwrap();
+    for (kind, import) in [("Shop", "web_site::Shop"), ("Inn", "web_site::inn::Inn"), ("Bar", "crate::app::Bar")] {
+        folder.add(Addition::Webhook { kind: kind.into() }).unwrap();
+        let text = folder.text(&format!("src/{}_webhook.rs", kind.to_lowercase()));
+        assert!(text.contains(&format!("use {import};\n")), "{text}");
+    }
+    folder.add(Addition::Version { version: "v2".into(), kind: Some("Inn".into()) }).unwrap();
+    let text = folder.text("src/inn_v2.rs");
+    assert!(text.contains("use web_site::inn::inner::Door;") && text.contains("web_site::inn::InnSpec {"), "{text}");
+    let declared = folder.add(controller("shop")).unwrap_err();
+    assert!(declared.contains("Shop is declared already, in src/lib.rs"), "{declared}");
+    write(&folder.0.join("src/inn.rs"), &inn.replace("pub door", "pub(crate) door")).unwrap();
+    let error = folder.add(Addition::Version { version: "v3".into(), kind: Some("Inn".into()) }).unwrap_err();
+    assert!(error.starts_with("the new module needs `door`, which src/inn.rs keeps private"), "{error}");
+}
+
 #[test]
 fn kind_that_shadows_a_type_is_rejected() {
     let main = MAIN.replace("\"Shop\"", "\"Api\"").replace("ShopSpec", "ApiSpec");
