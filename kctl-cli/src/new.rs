@@ -352,7 +352,7 @@ mod tests {
             "{derived}"
         );
         assert!(project(&options(&"a".repeat(55))).is_ok());
-        for name in ["kctl", "match", "test", "while", "true", "self"] {
+        for name in ["kctl", "tokio", "match", "test", "while", "true", "self"] {
             assert!(rejected(&options(name)).contains("is a Rust keyword or the name of a crate"), "{name}");
         }
         for name in ["build", "deps"] {

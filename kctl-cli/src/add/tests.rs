@@ -311,7 +311,7 @@ fn plural_and_short_names_of_others_are_rejected() {
 #[test]
 fn controller_name_has_to_be_a_module() {
     let folder = Folder::new("taken", MAIN);
-    for name in ["struct", "if", "self", "kctl", "lib", "main", "core"] {
+    for name in ["struct", "if", "self", "kctl", "tokio", "lib", "main", "core"] {
         let error = folder.add(controller(name)).unwrap_err();
         assert!(error.contains(&format!("`{name}` is a Rust keyword, or the name of a crate")), "{error}");
     }

@@ -14,9 +14,11 @@ pub(super) const BUILT: [&str; 4] = ["build", "deps", "examples", "incremental"]
 /// Kinds that the YAML of Kubernetes reads as a boolean or as null, in lower case.
 const READ_BY_YAML: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
 
-/// Names that `cargo new` rejects (keywords and crates of Rust), and the name of the dependency.
-pub(crate) const TAKEN: [&str; 57] = [
+/// Names that `cargo new` rejects (keywords and crates of Rust), and the names of the dependencies: a module `tokio` would
+/// shadow the crate in `#[tokio::main]`.
+pub(crate) const TAKEN: [&str; 58] = [
     "kctl",
+    "tokio",
     "alloc",
     "core",
     "proc-macro",
