@@ -30,8 +30,8 @@ Run it on this machine, against the cluster of your kubeconfig:
 With webhooks or several versions of a kind, the API server also has to reach the program:
 [on a workstation](https://github.com/kctl-rs/kctl/blob/main/guide/webhooks.md#certificates), that takes one more file.
 
-Run it in the cluster, with exactly the permissions that the controller declares. The image reports the commit that it was built from
-by `--version`, so commit first (`git add --all && git commit --message "New project"`):
+Run it in the cluster, with exactly the permissions that the controller declares. `--version` of the image prints the commit that it
+was built from, so commit first (`git add --all && git commit --message "New project"`):
 
     docker build --build-arg COMMIT="$(git rev-parse --short HEAD)" -t registry.example.com/{{name}}:1 .
     docker push registry.example.com/{{name}}:1

@@ -9,7 +9,7 @@ use crate::new::{NAME_LEN_MAX, invalid_group, invalid_version, protected_group};
 pub(super) enum AddFailure {
     /// Neither `src/main.rs` nor `src/lib.rs` calls `App::new` outside of its tests.
     #[error(
-        "{0} has no src/main.rs or src/lib.rs with `App::new(…)`: name the folder of a kctl project by `--project`"
+        "{0} has no src/main.rs or src/lib.rs with `App::new(…)`: name the folder of a kctl project with `--project`"
     )]
     NoApp(PathBuf),
     /// The name of a controller cannot become the name of a module.
@@ -23,13 +23,13 @@ pub(super) enum AddFailure {
     )]
     TakenName(String),
     /// A `#[resource]` of the project declares the kind.
-    #[error("{kind} is declared already, in {file}: choose another name, or another kind by `--kind`")]
+    #[error("{kind} is declared already, in {file}: choose another name, or another kind with `--kind`")]
     HasKind { kind: String, file: String },
     /// A kind of the group has the plural or singular of the new one among its names, so API servers would reject one of
     /// the CRDs.
     #[error(
-        "{kind} and {known} in {file} would both have the resource name `{name}`: choose another name, or another kind by `--kind`, or \
-         another group by `--group`"
+        "{kind} and {known} in {file} would both have the resource name `{name}`: choose another name, or another kind with `--kind`, or \
+         another group with `--group`"
     )]
     SameNames { kind: String, known: String, file: String, name: String },
     /// The kind is malformed, or shadows a type in the generated module.
@@ -54,7 +54,7 @@ pub(super) enum AddFailure {
     #[error("no `#[resource]` was found in src/: `kctl add controller NAME` adds a kind, which can then have versions")]
     NoKinds,
     /// `kctl add version` without `--kind` in a project with several kinds.
-    #[error("the project has the kinds {0}: choose one by `--kind`")]
+    #[error("the project has the kinds {0}: choose one with `--kind`")]
     WhichKind(String),
     /// A `#[resource]` of the kind declares this version.
     #[error("{kind} has the version {version} already, in {file}")]
@@ -70,7 +70,7 @@ pub(super) enum AddFailure {
     Exists(PathBuf),
     /// A second module of the name would not compile.
     #[error(
-        "{file} has the name `{module}` already, and the new module needs it: choose another name, with the kind by `--kind`, or rename \
+        "{file} has the name `{module}` already, and the new module needs it: choose another name, and the kind with `--kind`, or rename \
          it there"
     )]
     HasModule { module: String, file: String },

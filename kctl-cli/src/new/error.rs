@@ -35,7 +35,7 @@ pub(super) enum NewFailure {
     NoFolder(PathBuf),
     /// The name breaks the rules of `is_name`, which combine the rules of labels and of Cargo.
     #[error(
-        "`{0}` is not a valid project name: use at most {NAME_LEN_MAX} lower case letters, digits and dashes, a letter first, such as `web-site`, or give the name by `--name`"
+        "`{0}` is not a valid project name: use at most {NAME_LEN_MAX} lower case letters, digits and dashes, a letter first, such as `web-site`, or give the name with `--name`"
     )]
     Name(String),
     /// Cargo has a directory of that name in `target` (`BUILT`).

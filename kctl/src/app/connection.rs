@@ -111,7 +111,7 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
     if let Some(file) = file {
         return read(file)
             .map(Some)
-            .map_err(|error| no_cluster_with(&format!("--kubeconfig {error}"), "name another file by --kubeconfig"));
+            .map_err(|error| no_cluster_with(&format!("--kubeconfig {error}"), "name another file with --kubeconfig"));
     }
     let files: Vec<PathBuf> = match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
         Some(list) => std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect(),
@@ -269,7 +269,7 @@ mod tests {
     fn missing_kubeconfig_is_named_with_its_flag() {
         let error = read(Some(Path::new("/nonexistent/config"))).err().unwrap().to_string();
         assert!(error.starts_with("no cluster to run against: --kubeconfig /nonexistent/config: "), "{error}");
-        assert!(error.contains("help: name another file by --kubeconfig, or"), "{error}");
+        assert!(error.contains("help: name another file with --kubeconfig, or"), "{error}");
         assert!(!error.contains("KUBECONFIG"), "{error}");
         assert_eq!(error.matches("/nonexistent").count(), 1, "{error}");
     }

@@ -48,7 +48,7 @@ impl DebugOptions {
         }
         Err(Error::from(format!(
             "--debug-bind-address={address}: others than this machine could read the page; write for example \
-             127.0.0.1:8082 (`kubectl port-forward` reaches it), or name the host that browsers use by \
+             127.0.0.1:8082 (`kubectl port-forward` reaches it), or name the host that browsers use with \
              --debug-allow-host"
         )))
     }

@@ -266,7 +266,7 @@ impl ManagerOptions {
         }
         let client = cluster.await.context(format!(
             "--metrics-bind-address {}: a cluster says who may read the metrics; without one, bind to loopback, or let \
-             everybody read them by --metrics-secure=false",
+             everybody read them with --metrics-secure=false",
             address.unwrap_or_default()
         ))?;
         let served = serve_metrics_securely(listener, metrics, self.certificate(), client);

@@ -67,7 +67,7 @@ pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> 
     if listed.items.is_empty() {
         return Err(format!(
             "no Lease of a slot of {name} in namespace {namespace}; if the replicas run with --leader-election-id, like the replicas of a Helm \
-             release, give the same here, and another namespace by --leader-election-namespace"
+             release, give the same here, and another namespace with --leader-election-namespace"
         )
         .into());
     }

@@ -63,7 +63,7 @@ impl Debug {
             let mut page = if is_known_host(request.headers().get(header::HOST), request.uri().host(), &self.hosts) {
                 self.page(request, since)
             } else {
-                let help = "name the host by `--debug-allow-host` if it is this one";
+                let help = "name the host with `--debug-allow-host` if it is this one";
                 text(StatusCode::FORBIDDEN, format!("this page is not served under this name; {help}\n"))
             };
             set_security_headers(page.headers_mut());

@@ -194,7 +194,7 @@ impl ResourceOptions {
             .with_limits(&self.limits.clone().unwrap_or_default());
         match resources.problem() {
             Some(problem) => Err(format!(
-                "{problem}\nhelp: lower the request by --requests, or raise the limit by --limits; what they leave out keeps its default"
+                "{problem}\nhelp: lower the request with --requests, or raise the limit with --limits; what they leave out keeps its default"
             )
             .into()),
             None => Ok(resources),

@@ -346,7 +346,7 @@ fn request_above_its_limit_names_both_options() {
         let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
         let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
         let error = options.resources.resources().unwrap_err().to_string();
-        let help = "help: lower the request by --requests, or raise the limit by --limits";
+        let help = "help: lower the request with --requests, or raise the limit with --limits";
         assert!(
             error.contains(" request ") && error.contains(" is greater than the ") && error.contains(help),
             "{error}"

@@ -175,8 +175,8 @@ fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
             "crds",
             "CustomResourceDefinitions of the program's kinds.",
             vec![
-                switch("enabled", "Install and upgrade them with the chart.", Switch::On),
-                switch("keep", "Keep them with their objects when the release is uninstalled.", Switch::On),
+                switch("enabled", "Install and upgrade the CRDs with the chart.", Switch::On),
+                switch("keep", "Keep the CRDs and their objects when the release is uninstalled.", Switch::On),
             ],
         ));
     }
@@ -184,12 +184,20 @@ fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
         "serviceAccount",
         "The service account of the Pods.",
         vec![
-            switch("create", "Create it.", Switch::On),
-            string("name", "Its name; empty for the name of the other objects. Needed if it is not created.", ""),
-            map("annotations", "Its annotations, for example for the identity in a cloud.", json!({})),
+            switch("create", "Create the service account.", Switch::On),
+            string(
+                "name",
+                "Name of the service account; empty for the name of the other objects. Needed if `create` is false.",
+                "",
+            ),
+            map(
+                "annotations",
+                "Annotations of the service account, for example for the identity in a cloud.",
+                json!({}),
+            ),
         ],
     ));
-    let mut roles = vec![switch("create", "Create them.", Switch::On)];
+    let mut roles = vec![switch("create", "Create the roles and bindings.", Switch::On)];
     if !parts.definitions.is_empty() {
         let comment =
             "Create roles that let people who may view or edit built-in kinds do the same with the program's.";
@@ -247,7 +255,7 @@ fn webhooks() -> Item {
 /// Returns the section of the `NetworkPolicy`, which is off by default: a cluster's own rules are unknown here.
 fn network_policy(parts: &Parts) -> Item {
     let mut policy = vec![
-        switch("enabled", "Create it: only probes, metrics and webhooks can be reached.", Switch::Off),
+        switch("enabled", "Create a NetworkPolicy: only probes, metrics and webhooks can be reached.", Switch::Off),
         list("metricsFrom", "Peers that may read the metrics; empty for all."),
     ];
     if !parts.webhooks.is_empty() {
