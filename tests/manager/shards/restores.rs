@@ -135,3 +135,34 @@ async fn replicas_end_when_backup_has_other_settings() {
     assert_eq!(a.n_owned() + b.n_owned(), 8);
     world.check_nothing_ran_twice();
 }
+
+/// In the backup, 16 slots are divided and released. Their settings hold the Lease of the settings, so a replica that waits
+/// with these settings finds their name there. The owner of the eight present slots does not reach the Leases, and continues.
+#[tokio::test(start_paused = true)]
+async fn replica_with_backups_settings_waits_for_present_owner() {
+    let mut world = ShardWorld::new(Duration::from_millis(20)).await;
+    let sixteen = |manager: Manager, client| manager.shard(client, shards("former", 16)).unwrap();
+    let former = world.start_by("former", sixteen).await;
+    advance_seconds(10).await;
+    former.stop().await.unwrap();
+    let backup = world.contest.server.fork(2);
+    world.takes = Duration::from_secs(8);
+    let a = world.start("a").await;
+    advance_seconds(100).await;
+    world.takes = Duration::from_millis(20);
+    let sixteen = |manager: Manager, client| manager.shard(client, shards("b", 16)).unwrap();
+    let b = world.start_by("b", sixteen).await;
+    advance_seconds(10).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
+    world.change(1).await;
+    restore(&mut world, backup, &[&a, &b]).await;
+    a.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
+    advance_seconds(12).await;
+    assert_eq!(b.n_owned(), 0, "the other replica may be at work");
+    assert!(matches!(a.running.await.unwrap(), Err(ManagerError::LeaseLost(_))));
+    advance_seconds(20).await;
+    assert_eq!(b.n_owned(), 16);
+    world.change(2).await;
+    world.wait_until_reconciled_at(2).await;
+    world.check_nothing_ran_twice();
+}

@@ -266,9 +266,9 @@ impl Election {
         let record = self.holders.record(&self.config.identity, lease);
         self.acquisition = Acquisition::Known;
         let is_changed = self.observed.record().is_some_and(|previous| *previous != record);
-        let is_own = record.holder() == self.config.identity && !self.shows_earlier_term(now);
-        self.observed.is_gone = false;
+        let is_own = record.holder() == self.config.identity && !self.shows_earlier_term(&record, now);
         self.observed.note_edit(&record, now);
+        self.observed.is_gone = false;
         self.observed.is_own = is_own;
         self.observed.observe(record.clone(), now, effects);
         if self.leading.is_none() {
@@ -300,9 +300,14 @@ impl Election {
     /// the last read, and this one has not written it since.
     ///
     /// The API server was restored from a backup. The other process works until it notices that, so the Lease counts as
-    /// held for its duration. Processes that hold a Lease together write records for each other.
-    fn shows_earlier_term(&self, now: Instant) -> bool {
-        self.leading.is_none() && self.holders != Holders::Together && self.observed.is_held_by_other(now)
+    /// held for its duration. Processes that hold a Lease together write records for each other, and only one that
+    /// acquires the Lease counts a transition.
+    fn shows_earlier_term(&self, record: &Record, now: Instant) -> bool {
+        let shows = match self.holders {
+            Holders::Together => self.observed.is_from_backup(record, now),
+            Holders::One | Holders::Numbered { .. } => self.observed.is_held_by_other(now),
+        };
+        self.leading.is_none() && shows
     }
 
     /// Waits for another process that holds the Lease.

@@ -61,12 +61,29 @@ impl Observed {
             self.edited_until = None;
             return;
         }
-        let ends_early = record.holder().is_empty() || record.duration() < last.duration();
+        let ends_early = record.holder().is_empty()
+            || record.duration() < last.duration()
+            || self.is_replaced_by_earlier(record, now);
         if ends_early && !last.holder().is_empty() && self.is_held_by_other(now) {
             // It may have renewed the Lease just before.
             let end = self.observed_at(record, now) + last.duration();
             self.edited_until = self.edited_until.max(Some(end));
         }
+    }
+
+    /// Returns `true` if `record`, which was read, is from a backup, and the holder whose record it replaced may be at work.
+    /// Only for a record that names this process.
+    pub(super) fn is_from_backup(&self, record: &Record, now: Instant) -> bool {
+        let is_known = !self.is_own && self.record().is_some_and(|last| last.holder() == record.holder());
+        let waits = is_known && self.edited_until.is_some_and(|until| until > now);
+        waits || self.is_replaced_by_earlier(record, now)
+    }
+
+    /// Returns `true` if `record` has another holder than the last one, which is valid, and was not acquired after it. Each
+    /// acquisition counts a transition, except the first one of a Lease that was deleted.
+    fn is_replaced_by_earlier(&self, record: &Record, now: Instant) -> bool {
+        let last = self.record().filter(|last| last.holder() != record.holder() && !self.is_gone);
+        self.is_held_by_other(now) && last.is_some_and(|last| record.lease_transitions <= last.lease_transitions)
     }
 
     /// Returns when this process saw a record that it reads now: when the watch of the Lease has shown it, if that was earlier.

@@ -108,6 +108,38 @@ fn own_record_of_a_backup_is_not_acquired() {
     }
 }
 
+/// In the backup, replicas with the settings `a` held the Lease. Since then, replicas with the settings `b` have acquired it.
+#[test]
+fn shared_lease_of_a_backup_is_not_joined() {
+    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let lease = |holder: &str, transitions: u64, renewed: &str| {
+        let spec = json!({
+            "holderIdentity": holder, "leaseDurationSeconds": 15, "acquireTime": "0", "renewTime": renewed,
+            "leaseTransitions": transitions,
+        });
+        json!({ "metadata": { "resourceVersion": renewed }, "spec": spec })
+    };
+    let waiting = || {
+        let mut election = Election::new(config(), start).with_holders(Holders::Together);
+        election.handle(Input::Read(lease("b", 3, "5")), start, wall);
+        election
+    };
+    let read = |election: &mut Election, transitions: u64, renewed: &str, seconds: u64| {
+        election.handle(Input::WaitEnded, at(seconds), wall);
+        election.handle(Input::Read(lease("a", transitions, renewed)), at(seconds), wall);
+        election.is_acquiring()
+    };
+    assert!(read(&mut waiting(), 4, "6", 3), "another replica with these settings has acquired it");
+    let mut election = waiting();
+    // Another replica with these settings renews it at the end, and does not restart the wait.
+    for (renewed, seconds) in [("1", 3), ("1", 10), ("20", 17)] {
+        assert!(!read(&mut election, 2, renewed, seconds), "{seconds} s");
+    }
+    assert!(read(&mut election, 2, "21", 18), "15 s after it was seen first");
+    assert!(read(&mut waiting(), 2, "1", 15), "the other settings have expired");
+}
+
 /// A person has removed the holder, or shortened the Lease. The holder works until its next renewal.
 #[test]
 fn edited_lease_counts_for_its_former_duration() {
