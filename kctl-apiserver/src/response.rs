@@ -34,7 +34,7 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<It
 }
 
 /// Returns the warnings within the limits. If they are too long together, each is truncated, and those that still do
-/// not fit are left out.
+/// not fit are left out. Where the others fill the limit exactly, kube-apiserver sends one more.
 fn truncate(warnings: Vec<String>) -> Vec<String> {
     let len = |text: &String| text.chars().count();
     if warnings.iter().map(len).sum::<usize>() <= WARNINGS_LEN_MAX {

@@ -110,7 +110,8 @@ pub(crate) struct Step {
     /// Repeats the request until the response has this status code.
     #[serde(default)]
     pub(crate) until: Option<u16>,
-    /// Repeats the request until the body has these values, by JSON pointer, because controllers write with a delay.
+    /// Repeats the request until the body has these values, by JSON pointer, because controllers write with a delay. A
+    /// string is a part of the value: no case may depend on the wording of a whole message.
     #[serde(default)]
     pub(crate) awaits: BTreeMap<String, Value>,
     /// Requests to send while the watch is open. The comparison includes whether the watch ended early or at its

@@ -216,7 +216,10 @@ async fn send_step(server: &Server, step: &Step, variables: &mut Variables, norm
         let body = parse_body(&bytes, step.is_watch());
         let is_so = |(pointer, value): (&String, &Value)| {
             let found = body.pointer(pointer).unwrap_or(&Value::Null);
-            value.as_str().map_or_else(|| found == value, |text| *found == *variables.fill(text))
+            match (value, found) {
+                (Value::String(part), Value::String(found)) => found.contains(&variables.fill(part)),
+                _ => found == value,
+            }
         };
         if !step.awaits.iter().all(is_so) {
             assert!(attempt < ATTEMPTS_MAX, "{} never gets anything but {body}", step.request);

@@ -100,13 +100,7 @@ fn check(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>)
     if is_allowed(resolver, user, attributes) {
         return Ok(());
     }
-    Err(forbidden(user, attributes).because(&denial(resolver, user, attributes.namespace).unwrap_or_default()))
-}
-
-/// Returns the reason for a denial, if there is one: the error of [`missing_roles`], preceded by the name of the
-/// authorizer (`union.go`) and its prefix. It is not only wording: access reviews have it in their status.
-pub(crate) fn denial(resolver: &impl RuleResolver, user: &User, namespace: &str) -> Option<String> {
-    Some(format!("rbac: RBAC: {}", missing_roles(resolver, user, namespace)?))
+    Err(forbidden(user, attributes).because(&missing_roles(resolver, user, attributes.namespace).unwrap_or_default()))
 }
 
 /// Returns an error that names the roles which are bound to the user and do not exist.

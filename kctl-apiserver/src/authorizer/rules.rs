@@ -54,11 +54,7 @@ pub(crate) struct UserRules {
 impl UserRules {
     /// Returns the roles that are bound and do not exist, as one error; `None` without such a role.
     pub(super) fn error(&self) -> Option<String> {
-        match self.missing.as_slice() {
-            [] => None,
-            [error] => Some(error.clone()),
-            all => Some(format!("[{}]", all.join(", "))),
-        }
+        (!self.missing.is_empty()).then(|| self.missing.join(", "))
     }
 }
 

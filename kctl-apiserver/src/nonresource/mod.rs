@@ -42,7 +42,7 @@ pub(crate) fn handle(state: &State, user: &User, parts: &Parts) -> Response<Body
     let is_of_objects = request::parse_path(&request::decode(path)).is_some();
     if !is_of_objects && !authorizer::allows_path(state, user, &verb, path) {
         let error = authorizer::forbidden_path(user, &verb, path);
-        return error_response(parts, &error.because(&authorizer::denial(state, user, "").unwrap_or_default()));
+        return error_response(parts, &error.because(&authorizer::missing_roles(state, user, "").unwrap_or_default()));
     }
     let registry = &state.store.registry;
     if registry.is_remote(path) {

@@ -81,7 +81,9 @@ pub(crate) fn validate_overhead(overhead: &Field<'_>) {
 /// (`ValidateResourceQuantityValue`). A quantity that does not parse has no errors here: decoding rejects it before.
 pub(crate) fn validate_value(name: &str, amount: &Field<'_>) {
     let needs_integer = COUNTED.contains(&name) || is_extended(name);
-    let is_wrong = size(amount).is_some_and(|size| size < 0 || (needs_integer && size % 1000 != 0));
+    // The quantity itself is compared: `size` clamps amounts from 10^36 on.
+    let is_wrong = quantity::parse(amount.text())
+        .is_some_and(|amount| amount.is_negative() || (needs_integer && amount != amount.rounded_up(0)));
     let what = if needs_integer { "an integer" } else { "a quantity" };
     amount.invalid_if(is_wrong, format_args!("must be {what} greater than or equal to 0"));
 }
@@ -230,7 +232,9 @@ mod tests {
 
     #[test]
     fn huge_whole_amounts_of_counted_resources_are_valid() {
-        for (text, is_valid) in [("9E", true), ("12E", true), ("12000000000000000000500m", false), ("-1", false)] {
+        for (text, is_valid) in
+            [("9E", true), ("12E", true), ("1e40", true), ("12000000000000000000500m", false), ("-1", false)]
+        {
             let amount = json!(text);
             let errors = Errors::collect(|errors| validate_value("pods", &Field::new(&amount, "pods", errors)));
             assert_eq!(errors.is_empty(), is_valid, "{text}: {errors:?}");

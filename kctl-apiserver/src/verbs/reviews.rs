@@ -164,7 +164,8 @@ fn access_status(state: &State, user: &User, spec: &Value) -> Value {
     if other.is_object() {
         let (verb, path) = (text(&other["verb"]), text(&other["path"]));
         let mut status = json!({ "allowed": authorizer::allows_path(state, user, verb, path) });
-        let reason = authorizer::granted_path(state, user, verb, path).or_else(|| authorizer::denial(state, user, ""));
+        let reason =
+            authorizer::granted_path(state, user, verb, path).or_else(|| authorizer::missing_roles(state, user, ""));
         explain(&mut status, user, reason);
         return status;
     }
@@ -177,7 +178,7 @@ fn access_status(state: &State, user: &User, spec: &Value) -> Value {
         name: text(&resource["name"]),
     };
     let reason = authorizer::allow_reason(state, user, &attributes)
-        .or_else(|| authorizer::denial(state, user, attributes.namespace));
+        .or_else(|| authorizer::missing_roles(state, user, attributes.namespace));
     let mut status = json!({ "allowed": authorizer::is_allowed(state, user, &attributes) });
     explain(&mut status, user, reason);
     let selectors = ["fieldSelector", "labelSelector"].into_iter();

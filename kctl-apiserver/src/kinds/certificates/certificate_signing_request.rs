@@ -9,6 +9,8 @@
 
 pub(crate) mod validation;
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::{
@@ -85,10 +87,12 @@ fn identify(request: &dyn RequestContext, object: &mut Value) {
 
 /// Sets the times of the conditions (`populateConditionTimestamps`). Times that the client has set are kept.
 fn stamp_conditions(environment: &dyn Environment, old: &Value, new: &mut Value) {
+    let mut old_conditions = BTreeMap::new();
+    for (_, existing) in entries(&old["status"]["conditions"]) {
+        old_conditions.entry((text(existing, "/type"), text(existing, "/status"))).or_insert(existing);
+    }
     for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
-        let is_same = |existing: &Value| ["type", "status"].iter().all(|field| existing[*field] == condition[*field]);
-        let before =
-            entries(&old["status"]["conditions"]).map(|(_, existing)| existing).find(|existing| is_same(existing));
+        let before = old_conditions.get(&(text(condition, "/type"), text(condition, "/status"))).copied();
         for (field, before) in [("lastUpdateTime", None), ("lastTransitionTime", before)] {
             if condition[field].is_null() {
                 condition[field] = before.map_or_else(|| environment.now().into(), |before| before[field].clone());
@@ -109,4 +113,45 @@ fn status(object: &Value) -> String {
     status.extend(has("Failed").then_some("Failed"));
     status.extend((!text(object, "/status/certificate").is_empty()).then_some("Issued"));
     status.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    struct Midnight;
+
+    impl Environment for Midnight {
+        fn now(&self) -> String {
+            "00:00".to_owned()
+        }
+
+        fn uid(&mut self) -> String {
+            unreachable!("conditions have no uid")
+        }
+
+        fn cluster_ip(&mut self) -> String {
+            unreachable!("conditions have no address")
+        }
+    }
+
+    /// Takes minutes if each condition is compared with all old ones.
+    #[test]
+    fn unchanged_conditions_keep_their_transition_time() {
+        let with_conditions = |status: &str, time: Option<&str>| {
+            let condition = |n: usize| json!({ "type": format!("t{n}"), "status": status, "lastTransitionTime": time });
+            json!({ "status": { "conditions": (0..50_000).map(condition).collect::<Value>() } })
+        };
+        let old = with_conditions("True", Some("before"));
+        for (status, time) in [("True", "before"), ("False", "00:00")] {
+            let mut new = with_conditions(status, None);
+            stamp_conditions(&Midnight, &old, &mut new);
+            for (_, condition) in entries(&new["status"]["conditions"]) {
+                assert_eq!(condition["lastTransitionTime"], time, "{condition}");
+                assert_eq!(condition["lastUpdateTime"], "00:00", "{condition}");
+            }
+        }
+    }
 }

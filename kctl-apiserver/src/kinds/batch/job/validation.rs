@@ -3,6 +3,8 @@
 //! A new Job needs a template whose Pods terminate. Without `manualSelector` it has no selector: the server generates
 //! it.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::indexes::{RULE, interval, intervals};
@@ -210,19 +212,21 @@ fn validate_completion(spec: &Field<'_>) {
 
 /// Validates `podFailurePolicy` (`validatePodFailurePolicy`): at most 20 rules (`FieldValueTooMany`), and each of them.
 fn validate_failure_policy(spec: &Field<'_>) {
-    let rules = spec.at("podFailurePolicy").at("rules");
-    rules.items().for_each(|rule| validate_failure_rule(spec, &rule));
+    let (rules, pod) = (spec.at("podFailurePolicy").at("rules"), &spec["template"]["spec"]);
+    let containers = ["containers", "initContainers"].into_iter().flat_map(move |list| entries(&pod[list]));
+    let names: BTreeSet<&str> = containers.map(|(_, container)| text(&container["name"])).collect();
+    rules.items().for_each(|rule| validate_failure_rule(spec, &names, &rule));
     rules.max_items(FAILURE_RULES_MAX);
 }
 
 /// Validates a rule about exit codes of containers or conditions of the Pod. Its action is checked by the schema's own
-/// rules.
-fn validate_failure_rule(spec: &Value, rule: &Field<'_>) {
+/// rules. `containers` are the names of the template's containers.
+fn validate_failure_rule(spec: &Value, containers: &BTreeSet<&str>, rule: &Field<'_>) {
     let (action, codes, conditions) = (rule.at("action"), rule.at("onExitCodes"), rule.at("onPodConditions"));
     let is_unlimited = spec["backoffLimitPerIndex"].is_null();
     action.invalid_if(*action == "FailIndex" && is_unlimited, "FailIndex needs `backoffLimitPerIndex`");
     if codes.is_object() {
-        validate_exit_codes(spec, &codes);
+        validate_exit_codes(containers, &codes);
     }
     for condition in conditions.items() {
         condition.at("type").qualified_name();
@@ -234,12 +238,12 @@ fn validate_failure_rule(spec: &Value, rule: &Field<'_>) {
 }
 
 /// Validates exit codes. Zero is success, which `In` may not select.
-fn validate_exit_codes(spec: &Value, codes: &Field<'_>) {
+fn validate_exit_codes(containers: &BTreeSet<&str>, codes: &Field<'_>) {
     let (name, values) = (codes.at("containerName"), codes.at("values"));
-    let is_known = ["containers", "initContainers"]
-        .iter()
-        .any(|list| entries(&spec["template"]["spec"][*list]).any(|(_, container)| container["name"] == *name));
-    name.invalid_if(!name.is_null() && !is_known, "must be the name of a container in the template");
+    name.invalid_if(
+        !name.is_null() && !containers.contains(name.text()),
+        "must be the name of a container in the template",
+    );
     for code in values.items() {
         code.invalid_if(*code == 0 && codes["operator"] == "In", "must not be 0 for the operator In");
     }
@@ -283,4 +287,25 @@ fn validate_success_rule(rule: &Field<'_>, completions: i64) {
         "must be at most {most}: it may exceed neither `completions` nor the number of `succeededIndexes`"
     );
     count.invalid_if(count.as_i64() > Some(most), detail);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Takes minutes if the name in each rule is searched in the list of containers.
+    #[test]
+    fn failure_rules_name_containers_of_the_template() {
+        let containers: Value = (0..50_000).map(|n| json!({ "name": format!("c{n}") })).collect();
+        let rule = |name: String| json!({ "onExitCodes": { "containerName": name, "operator": "In", "values": [1] } });
+        let rules = (0..50_000).map(|n| rule(format!("c{n}"))).chain(["i".to_owned(), "x".to_owned()].map(rule));
+        let pod = json!({ "containers": containers, "initContainers": [{ "name": "i" }] });
+        let spec = json!({ "template": { "spec": pod }, "podFailurePolicy": { "rules": rules.collect::<Value>() } });
+        let errors = Errors::collect(|errors| validate_failure_policy(&Field::new(&spec, "spec", errors)));
+        let fields: Vec<String> = errors.into_iter().map(|error| error.field).collect();
+        let rules = "spec.podFailurePolicy.rules";
+        assert_eq!(fields, [format!("{rules}[50001].onExitCodes.containerName"), rules.to_owned()]);
+    }
 }

@@ -4,6 +4,8 @@
 //!
 //! Upstream: `printPod` of `pkg/printers/internalversion/printers.go`.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -195,6 +197,30 @@ fn readiness_gates(object: &Value) -> String {
     if gates.is_empty() {
         return NONE.to_owned();
     }
-    let n_true = gates.iter().filter(|gate| is_true(object, text(gate, "/conditionType"))).count();
+    // Of several conditions of one type, the first counts.
+    let mut is_met = BTreeMap::new();
+    for condition in list(object, "/status/conditions") {
+        is_met.entry(text(condition, "/type")).or_insert_with(|| text(condition, "/status") == "True");
+    }
+    let n_true = gates.iter().filter(|gate| is_met.get(text(gate, "/conditionType")) == Some(&true)).count();
     format!("{n_true}/{}", gates.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes minutes if each gate is searched in the list of conditions.
+    #[test]
+    fn readiness_gates_with_true_conditions_are_counted() {
+        let gates: Value = (0..50_000).map(|n| json!({ "conditionType": format!("t{n}") })).collect();
+        let condition =
+            |n: usize| json!({ "type": format!("t{n}"), "status": if n < 20_000 { "True" } else { "False" } });
+        // A later condition of a type does not count.
+        let conditions: Value =
+            (0..40_000).rev().map(condition).chain([json!({ "type": "t30000", "status": "True" })]).collect();
+        let pod = json!({ "spec": { "readinessGates": gates }, "status": { "conditions": conditions } });
+        assert_eq!(readiness_gates(&pod), "20000/50000");
+        assert_eq!(readiness_gates(&json!({})), NONE);
+    }
 }

@@ -82,10 +82,12 @@ fn validate_scope_selector(spec: &Field<'_>) {
     const EXISTS: &[&str] =
         &["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
     let (list, mut all) = (spec.at("scopeSelector").at("matchExpressions"), Vec::new());
-    let scopes: BTreeSet<&str> = entries(&list).map(|(_, requirement)| text(&requirement["scopeName"])).collect();
-    let is_unscoped = scopes.iter().any(|scope| names_outside_scope(spec, scope).next().is_some());
     let [known_scopes, operators] =
         ["scopeName", "operator"].map(|name| declared::values("core.v1.ScopedResourceSelectorRequirement", name));
+    let scopes: BTreeSet<&str> = entries(&list).map(|(_, requirement)| text(&requirement["scopeName"])).collect();
+    // Each is compared with all resources in `hard`. An unknown scope is wrong by itself, and there may be many.
+    let mut scopes = scopes.into_iter().filter(|scope| known_scopes.contains(scope));
+    let is_unscoped = scopes.any(|scope| names_outside_scope(spec, scope).next().is_some());
     for requirement in list.items().map(|requirement| requirement.value()) {
         // Paths have no index, as in kube-apiserver.
         let [scope, operator, values] =
@@ -201,4 +203,32 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     };
     let scopes = Field::new(&new["spec"]["scopes"], "spec.scopes", errors);
     scopes.invalid_if(all(old) != all(new), "field is immutable");
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Takes minutes if each scope is compared with each resource.
+    #[test]
+    fn many_unknown_scopes_of_many_resources_are_invalid() {
+        let hard: Value = (0..50_000).map(|n| (format!("example.com/r{n}"), json!("1"))).collect();
+        let requirement = |n: usize| json!({ "scopeName": format!("s{n}"), "operator": "Exists" });
+        let quota = |scope: &str| {
+            let requirements =
+                (0..50_000).map(requirement).chain([json!({ "scopeName": scope, "operator": "Exists" })]);
+            let selector = json!({ "matchExpressions": requirements.collect::<Value>() });
+            json!({ "spec": { "hard": hard, "scopeSelector": selector } })
+        };
+        let fields = |quota: &Value| -> BTreeSet<String> {
+            Errors::collect(|errors| validate_quota(quota, errors)).into_iter().map(|error| error.field).collect()
+        };
+        let (list, scope) = ("spec.scopeSelector.matchExpressions", "spec.scopeSelector.matchExpressions.scopeName");
+        assert_eq!(fields(&quota("Terminating")), BTreeSet::from([scope.to_owned()]));
+        let mut claims = quota("Terminating");
+        claims["spec"]["hard"]["persistentvolumeclaims"] = json!("1");
+        assert_eq!(fields(&claims), BTreeSet::from([list.to_owned(), scope.to_owned()]));
+    }
 }

@@ -2,11 +2,14 @@
 //!
 //! Upstream: `pkg/apis/networking/validation/validation.go`.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::{
     field::Field,
-    field_errors::Errors,
+    field_errors::{Errors, text},
+    json_path::entries,
     names::NameRule,
     validation::{address, declared, ports},
 };
@@ -116,11 +119,12 @@ fn validate_backend(backend: &Field<'_>) {
 /// Validates the addresses of the load balancer (`ValidateIngressLoadBalancerStatus`). Addresses that the old status
 /// has are not validated again.
 pub(crate) fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
-    let before = old["status"]["loadBalancer"]["ingress"].as_array().map_or(&[][..], Vec::as_slice);
+    let before = entries(&old["status"]["loadBalancer"]["ingress"]);
+    let before: BTreeSet<&str> = before.map(|(_, existing)| text(&existing["ip"])).collect();
     let list = Field::new(&new["status"]["loadBalancer"]["ingress"], "status.loadBalancer.ingress", errors);
     for ingress in list.items() {
         let ip = ingress.at("ip");
-        if !ip.is_empty() && !before.iter().any(|existing| existing["ip"] == *ip) {
+        if !ip.is_empty() && !before.contains(ip.text()) {
             ip.check(address::validate_legacy_ip);
         }
         ingress.at("hostname").check(address::validate_status_host);
@@ -152,5 +156,26 @@ pub(crate) fn validate_class(object: &Value, errors: &mut Errors) {
         "Namespace" => namespace.name(NameRule::Label),
         "Cluster" => namespace.forbidden_if(!namespace.is_null(), "needs the scope Namespace"),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Takes minutes if each address is compared with all old ones.
+    #[test]
+    fn only_new_load_balancer_addresses_are_validated() {
+        let with_addresses = |first: &str| {
+            let addresses = (0..50_000).map(|n| json!({ "ip": format!("{first}.{}.{}", n / 250, n % 250) }));
+            json!({ "status": { "loadBalancer": { "ingress": addresses.collect::<Value>() } } })
+        };
+        let (valid, other, wrong) = (with_addresses("10.0"), with_addresses("10.1"), with_addresses("x"));
+        let n_errors = |old: &Value, new: &Value| Errors::collect(|errors| validate_status(old, new, errors)).len();
+        assert_eq!(n_errors(&valid, &other), 0);
+        assert_eq!(n_errors(&wrong, &wrong), 0, "the old status has them");
+        assert_eq!(n_errors(&valid, &wrong), 50_000);
     }
 }
