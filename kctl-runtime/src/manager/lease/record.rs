@@ -66,9 +66,12 @@ impl Record {
     ///
     /// Each acquisition counts a transition, so the record of an earlier release, from a backup, has fewer.
     pub(in crate::manager) fn is_release_of(&self, held: &Self) -> bool {
-        let is_release =
-            self.holder().is_empty() && self.lease_duration_seconds == Some(1) && self.acquire_time == self.renew_time;
-        is_release && self.lease_transitions >= held.lease_transitions
+        self.is_release() && self.lease_transitions >= held.lease_transitions
+    }
+
+    /// Returns `true` for a record as a holder writes it to release the Lease.
+    pub(super) fn is_release(&self) -> bool {
+        self.holder().is_empty() && self.lease_duration_seconds == Some(1) && self.acquire_time == self.renew_time
     }
 
     /// Returns the record of a holder that acquires or renews the Lease now. `before` is the current record.

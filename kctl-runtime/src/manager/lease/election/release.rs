@@ -23,9 +23,13 @@ impl Election {
     }
 
     /// Releases the Lease that was read, unless another process holds it by now.
+    ///
+    /// Another client may have removed the name of this leader. Candidates that saw that count the Lease as held until it
+    /// is released.
     pub(super) fn release_read(&mut self, lease: &Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
+        let is_emptied = |record: &Record| self.leading.is_some() && record.holder().is_empty() && !record.is_release();
         match self.observed.record() {
-            Some(record) if self.observed.is_own => {
+            Some(record) if self.observed.is_own || is_emptied(record) => {
                 let next = Record::for_release(record, wall).update(&self.config, lease);
                 self.send(LeaseRequest::Update(next), now);
             }

@@ -203,6 +203,28 @@ fn leader_restores_an_emptied_lease_at_once() {
     assert_eq!((restored.acquire_time.as_deref(), restored.lease_transitions), (Some("0"), Some(4)));
 }
 
+/// Without the release, a candidate that saw the edit would wait for the former duration, although the leader has ended.
+#[test]
+fn emptied_lease_is_released_at_stop() {
+    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let (mut election, mut lease) = (Election::new(config(), start), None);
+    perform(&mut election, &mut lease, start, wall);
+    let mut candidate = Election::new(Arc::new(ElectionConfig::new("podset", "default", "b")), start);
+    candidate.handle(Input::Read(lease.clone().unwrap()), start, wall);
+    for (seconds, stops, is_taken) in [(1, false, false), (2, true, true)] {
+        let now = start + Duration::from_secs(seconds);
+        lease.as_mut().unwrap()["spec"]["holderIdentity"] = "".into();
+        if stops {
+            election.handle(Input::Stop { release: true }, now, wall);
+            perform(&mut election, &mut lease, now, wall);
+            assert_eq!(election.step(), &Step::Done);
+        }
+        candidate.handle(Input::WaitEnded, now, wall);
+        candidate.handle(Input::Read(lease.clone().unwrap()), now, wall);
+        assert_eq!(candidate.is_acquiring(), is_taken, "after {seconds} s");
+    }
+}
+
 /// With fewer transitions, a candidate that has seen the deleted Lease would count the release as one of a backup.
 #[test]
 fn deleted_lease_is_released_with_its_transitions() {
