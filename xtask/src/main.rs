@@ -53,8 +53,8 @@ enum Command {
     /// 8 more for the first build of kube-apiserver.
     ///
     /// A failed step does not end the run. The processes of a step that takes an hour are killed, after 80 minutes for
-    /// linters, documentation, packages, new projects and suites on a real server. In the end, every test that `test` ignored has
-    /// to have passed in another step, unless that step printed what this machine lacks.
+    /// linters, documentation, packages, new projects, images and suites on a real server. In the end, every test that `test`
+    /// ignored has to have passed in another step, unless that step printed what this machine lacks.
     Ci {
         /// The steps, in this order.
         steps: Vec<Step>,

@@ -25,16 +25,16 @@ pub(crate) struct Chaos {
     arguments: Vec<String>,
 }
 
-/// Builds the benchmark and the operators that it runs, and returns the command.
+/// Builds the benchmark and the operator of the chaos test, and returns the command.
 fn build() -> Result<Run> {
-    // By itself, because Cargo would give it the features that the benchmark needs.
-    cargo("build").args(["--release", "-p", "shards-replica"]).run()?;
     cargo("build").args(["--release", "-p", "shards-bench"]).run()?;
     Ok(Run::new(target().join("release/shards-bench")))
 }
 
 /// Compares 1, 2 and 3 replicas.
 pub(crate) fn figures(arguments: &[String]) -> Result {
+    // By itself, because Cargo would give it the features that the benchmark needs.
+    cargo("build").args(["--release", "-p", "shards-replica"]).run()?;
     build()?.arg("figures").args(["--folder"]).arg(target().join("bench-shards")).args(arguments).run()
 }
 
