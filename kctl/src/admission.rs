@@ -76,12 +76,11 @@
 //! ```
 //!
 //! The guide has the [options, certificates and
-//! metrics](https://github.com/kctl-rs/kctl/blob/main/guide/webhooks.md).
+//! metrics](https://github.com/kctl-rs/kctl/blob/main/guide/webhooks.md). A program that registers webhooks itself finds
+//! their configurations as values in [`kctl_webhook::admission`].
 
 #[doc(inline)]
-pub use kctl_webhook::admission::{
-    Admission, Admits, ClientConfig, Configurations, Denial, Invalid, Operation, User, Webhook,
-};
+pub use kctl_webhook::admission::{Admission, Admits, Denial, Invalid, Operation, User, Webhook};
 
 /// Names used by generated code. Not part of the API: it changes without notice.
 #[doc(hidden)]

@@ -39,9 +39,9 @@
 //! ```
 //!
 //! The crate [`kctl_interpreter`](https://docs.rs/kctl-interpreter) has more, for a control plane that is not built with an
-//! [`App`](crate::App): the engine of the scripts, the clients and the server of webhooks, the rules of the built-in kinds,
-//! and the types of all errors. Each module lists its items, so that additions to that crate do not become a part of this
-//! crate's API.
+//! [`App`](crate::App): the division of replicas, layers of your own, the engine of the scripts, the clients and the server
+//! of webhooks, the rules of the built-in kinds, and the types of all errors. Each module lists its items, so that
+//! additions to that crate do not become a part of this crate's API.
 
 /// Turns a function into a resource interpreter, which answers one operation of Karmada for a kind.
 ///
@@ -97,28 +97,20 @@ pub mod prelude {
     pub use kctl_macros::interpreter;
 }
 
-/// The chain of layers, and a layer of your own.
+/// The chain of layers. A layer of your own implements [`kctl_interpreter::chain::Layer`].
 pub mod chain {
     #[doc(inline)]
-    pub use kctl_interpreter::chain::{Chain, ChainError, Layer, LayerError, LayerFuture, LayerKind};
-}
-
-/// Division of replicas over clusters, as Karmada's scheduler does it.
-pub mod division {
-    #[doc(inline)]
-    pub use kctl_interpreter::division::{Candidate, Mode, StaticWeight, Strategy, TargetCluster, assign, divide};
+    pub use kctl_interpreter::chain::{Chain, ChainError, LayerKind};
 }
 
 /// Functions as a layer. [`Functions`](function::Functions) takes functions with
 /// [`#[interpreter]`](macro@interpreter) by their names.
 ///
-/// Compile errors name the other traits: the traits of objects, of statuses, and of the types that a function may return.
+/// Compile errors name the traits of objects and of the types that a function may return. They and the rules of
+/// [`App::interpreters`](crate::App::interpreters) are in [`kctl_interpreter::function`].
 pub mod function {
     #[doc(inline)]
-    pub use kctl_interpreter::function::{
-        ClusterStatus, FunctionInfo, Functions, InProcess, Interpreted, Interpreter, IntoComponents, IntoDependencies,
-        IntoHealth, IntoReplicas, IntoStatus, IntoUnit, OnTheWire, Rule, Served, StatusItem,
-    };
+    pub use kctl_interpreter::function::{ClusterStatus, Functions, StatusItem};
 }
 
 /// Group, version and kind: the key of rules in layers.
@@ -127,12 +119,12 @@ pub mod kind {
     pub use kctl_interpreter::kind::Gvk;
 }
 
-/// Layers of Lua scripts, and the limits of the scripts. [`App::interpreter_chain`](crate::App::interpreter_chain) runs the
-/// scripts of `ResourceInterpreterCustomization`s, and [`thirdparty`] has scripts for widely used kinds.
+/// The limits of Lua scripts. [`App::interpreter_chain`](crate::App::interpreter_chain) runs the scripts of
+/// `ResourceInterpreterCustomization`s, and [`thirdparty`] has scripts for widely used kinds.
 #[cfg(feature = "karmada-chain")]
 pub mod lua {
     #[doc(inline)]
-    pub use kctl_interpreter::lua::{Configurable, Limits, Pool};
+    pub use kctl_interpreter::lua::{Limits, Pool};
 }
 
 /// The operations as types, with their inputs and results.
@@ -162,7 +154,7 @@ pub mod registry {
 #[cfg(feature = "karmada-chain")]
 pub mod thirdparty {
     #[doc(inline)]
-    pub use kctl_interpreter::thirdparty::{bundled_customizations, read};
+    pub use kctl_interpreter::thirdparty::bundled_customizations;
 }
 
 /// Names used by generated code. Not part of the API: it changes without notice.

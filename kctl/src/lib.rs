@@ -228,7 +228,8 @@
 //!   than a test server gives.
 //! * The modules [`reconcile`], [`manifest`], [`store`], [`object`], [`watches`], [`manager`],
 //!   [`key`], [`predicate`] and [`spec`] have items of [`kctl_runtime`](https://docs.rs/kctl-runtime). That crate has
-//!   more for programs that build on the parts of the loop, and the types of errors that programs only pass on.
+//!   more for programs that build on the parts of the loop, such as roles as values (`kctl_runtime::manifest`), and the
+//!   types of errors that programs only pass on.
 //!
 //! # Where to go next
 //!

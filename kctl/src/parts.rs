@@ -12,7 +12,7 @@ pub mod reconcile {
         Action, ApiRequest, Caches, Cluster, Conditions, Context, Controller, Converged, CreateRequest, Creates,
         DeleteRequest, Deletes, Error, Events, Finalize, HasRules, HasStatus, Live, Objects, OnCluster, Owned, Owns,
         Patches, Reads, ReadsLive, Reconcile, ReconcileReason, Result, ResultExt, UnreadableObject, Writes,
-        WritesStatus, verb,
+        WritesStatus,
     };
 
     /// Bounds for single verbs, for kinds on other clusters, and for what `#[controller]` implements.
@@ -23,22 +23,18 @@ pub mod reconcile {
     pub mod bounds {
         #[doc(inline)]
         pub use kctl_runtime::reconcile::{
-            Allows, BuiltIn, CachesOn, Declares, DeclaresFinalizer, Derived, FunctionController, HasRulesOn, MayApply,
-            MayBind, MayCreate, MayDelete, MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch,
-            MayPatchPrimary, MayPatchStatus, MayScale, MayScalePrimary, MayToken, MayUpdate, ReadsLiveOn, WritableBy,
-            WritesOn,
+            BuiltIn, CachesOn, Declares, Derived, FunctionController, HasRulesOn, MayApply, MayBind, MayCreate,
+            MayDelete, MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch, MayPatchPrimary,
+            MayPatchStatus, MayScale, MayScalePrimary, MayToken, MayUpdate, ReadsLiveOn, WritableBy, WritesOn,
         };
     }
 }
 
-/// CRDs and roles as values: for tests of what the `generate-…` commands print. The other manifests, such as
-/// Deployments and alerts, are in `kctl_runtime::manifest`.
+/// CRDs as values: for tests of what the `generate-…` commands print. The other manifests, such as roles,
+/// Deployments and alerts, are in [`kctl_runtime::manifest`].
 pub mod manifest {
     #[doc(inline)]
-    pub use kctl_runtime::manifest::{
-        Descriptions, KindSpec, Manifest, Permission, PermissionScope, PermissionTarget, RbacOptions, crds,
-        definitions, permissions, rbac,
-    };
+    pub use kctl_runtime::manifest::{Descriptions, KindSpec, crds, definitions};
 }
 
 /// The manager that [`App::manager`](crate::App::manager) returns, for programs that parse
@@ -72,7 +68,7 @@ pub mod watches {
 /// Objects as they are cached, and objects of kinds without a Rust type.
 pub mod object {
     #[doc(inline)]
-    pub use kctl_runtime::object::{DecodeError, Kind, Meta, Object, Readable, Stored, Time, View, ViewOf};
+    pub use kctl_runtime::object::{DecodeError, Kind, Meta, Object, Stored, Time, View};
 }
 
 /// Keys of objects.
@@ -90,9 +86,7 @@ pub mod store {
 /// Predicates: which changes enqueue a key.
 pub mod predicate {
     #[doc(inline)]
-    pub use kctl_runtime::handler::predicate::{
-        annotations_changed, generation_changed, labels_changed, resource_version_changed,
-    };
+    pub use kctl_runtime::handler::predicate::{annotations_changed, generation_changed, labels_changed};
 }
 
 /// The declaration of a controller as data, as [`App::specs`](crate::App::specs) returns it.

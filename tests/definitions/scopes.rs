@@ -1,12 +1,7 @@
 //! Scope of hand-written rules: a rule for a built-in kind goes into a Role if and only if the kind is namespaced.
 
-use kctl::{
-    Json,
-    k8s::api::rbac::v1::PolicyRule,
-    manifest::{PermissionScope, permissions},
-    prelude::*,
-    spec::ExtraRule,
-};
+use kctl::{Json, k8s::api::rbac::v1::PolicyRule, prelude::*, spec::ExtraRule};
+use kctl_runtime::manifest::{PermissionScope, permissions};
 
 /// The discovery document of a real API server.
 const RESOURCES: &str = include_str!("../../kctl-apiserver/data/resources.json");

@@ -14,12 +14,11 @@ use kctl::{
     Json, json,
     kube::{Client, client::Body},
     manager::lease::ElectionConfig,
-    manifest::{RbacOptions, permissions},
     prelude::*,
 };
 use kctl_runtime::{
     manager::shards::ShardConfig,
-    manifest::{ManagerOptions, manager_rbac, rbac_of},
+    manifest::{ManagerOptions, RbacOptions, manager_rbac, permissions, rbac_of},
     shard::{ShardBy, slot_name},
 };
 use parking_lot::Mutex;

@@ -11,7 +11,10 @@ use kctl::{
     prelude::*,
     testing::TestServer,
 };
-use kctl_runtime::manager::{health::Health, metrics::Metrics};
+use kctl_runtime::{
+    manager::{health::Health, metrics::Metrics},
+    manifest::{RbacOptions, rbac},
+};
 
 use crate::world::{Log, World, advance_seconds, app, metadata_named};
 
@@ -237,7 +240,7 @@ async fn test_server_runs_controller_without_optional_kind() {
 #[test]
 fn role_has_optional_kinds_as_all_others() {
     let app = counter(app(), &Log::default());
-    let manifests = kctl::manifest::rbac(&app.specs(), &kctl::manifest::RbacOptions::default()).unwrap();
+    let manifests = rbac(&app.specs(), &RbacOptions::default()).unwrap();
     let yaml: String = manifests.into_iter().map(|manifest| manifest.yaml).collect();
     assert!(yaml.contains("bulbs") && yaml.contains("optional"), "{yaml}");
 }

@@ -7,11 +7,11 @@ use kctl::{
         api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
         core::PartialObjectMetaExt,
     },
-    manifest::{self, RbacOptions},
     object::Stored,
     prelude::*,
     watches::WatchConfig,
 };
+use kctl_runtime::manifest::{self, RbacOptions};
 use kctl_tests::{Fault, RequestSummary};
 use parking_lot::Mutex;
 

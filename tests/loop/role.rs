@@ -11,9 +11,9 @@ use kctl::{
         Api, Client,
         api::{DeleteParams, PostParams},
     },
-    manifest::{self, RbacOptions},
     prelude::*,
 };
+use kctl_runtime::manifest::{self, RbacOptions};
 
 use crate::world::{World, advance_seconds, app, pod};
 

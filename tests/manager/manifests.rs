@@ -9,12 +9,11 @@ use kctl::{
         core::GroupVersionKind,
     },
     manager::lease::ElectionConfig,
-    manifest::{Manifest, RbacOptions, rbac},
     prelude::*,
 };
 use kctl_runtime::{
     manager::health::Health,
-    manifest::{ManagerOptions, Resources, deployment, manager_rbac, metrics_service},
+    manifest::{ManagerOptions, Manifest, RbacOptions, Resources, deployment, manager_rbac, metrics_service, rbac},
 };
 
 use crate::lease_candidates::advance_seconds;

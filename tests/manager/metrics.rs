@@ -438,7 +438,7 @@ async fn metrics_of_alerts_and_dashboards_exist_initially() {
     requests.layer(yes).oneshot(http::Request::new(Body::empty())).await.unwrap();
     advance_seconds(1).await;
     let text = metrics.text(Format::Prometheus);
-    let options = kctl::manifest::RbacOptions::new("does", "default");
+    let options = kctl_runtime::manifest::RbacOptions::new("does", "default");
     let manager = kctl_runtime::manifest::ManagerOptions::default().with_leader_election().with_metrics();
     let manifests = kctl_runtime::manifest::monitoring(&options, manager).unwrap();
     let mut queries = Vec::new();

@@ -100,11 +100,10 @@ fn pass_files_compile_and_are_registered() {
 
 #[test]
 fn interpreters_of_every_operation_compile_and_are_registered() {
-    let names =
-        |rules: &[kctl::karmada::function::Rule]| -> Vec<_> { rules.iter().map(|rule| format!("{rule:?}")).collect() };
     let functions = operations::in_process();
+    let names: Vec<_> = functions.rules().iter().map(|rule| format!("{rule:?}")).collect();
     assert_eq!(
-        names(functions.rules()),
+        names,
         [
             "InterpretReplica of example.com/v1, Kind=Fleet by `replicas`",
             "Prune of example.com/v1, Kind=Fleet by `prune`",

@@ -1,7 +1,6 @@
 //! A program whose caches need its own conversion webhook.
 
 use kctl::{
-    admission::ClientConfig,
     apiserver::ApiServer,
     json,
     kube::{Api, Client, api::PostParams},
@@ -10,6 +9,7 @@ use kctl::{
 };
 use kctl_webhook::{
     Metrics,
+    admission::ClientConfig,
     conversion::PATH,
     server::{Server, ServerOptions},
 };

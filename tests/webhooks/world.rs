@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kctl::{
-    admission::{ClientConfig, Configurations},
     json,
     kube::{
         Api, Client, ResourceExt,
@@ -17,6 +16,7 @@ use kctl::{
 };
 use kctl_webhook::{
     Metrics,
+    admission::{ClientConfig, Configurations},
     conversion::PATH,
     server::{Server, ServerOptions},
 };

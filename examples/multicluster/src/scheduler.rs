@@ -1,13 +1,11 @@
 //! The controller `scheduler`: chooses the clusters of a binding, and divides its replicas.
 //!
-//! It divides replicas as Karmada's scheduler does, with `kctl::karmada::division`.
+//! It divides replicas as Karmada's scheduler does, with `kctl_interpreter::division`.
 
 use std::collections::BTreeSet;
 
-use kctl::{
-    karmada::division::{Candidate, Mode, StaticWeight, Strategy, TargetCluster, assign},
-    prelude::*,
-};
+use kctl::prelude::*;
+use kctl_interpreter::division::{Candidate, Mode, StaticWeight, Strategy, TargetCluster, assign};
 use serde_json::json;
 
 use crate::{

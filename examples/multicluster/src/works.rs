@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use kctl::{
     karmada::{
-        division::divide,
         kind::Gvk,
         operation::{Object, Prune, ReviseReplica, Revision},
     },
     object::Stored,
     prelude::*,
 };
+use kctl_interpreter::division::divide;
 use serde_json::{Value, json};
 
 use crate::{

@@ -41,7 +41,7 @@ impl App {
     ///
     /// let specs = App::new("runner").controller::<runner>().specs();
     /// assert_eq!(specs[0].relations[0].kind.plural, "pods");
-    /// let rules = kctl::manifest::permissions(&specs, "");
+    /// let rules = kctl_runtime::manifest::permissions(&specs, "");
     /// assert!(rules.iter().any(|permission| permission.to_string() == "create pods"));
     /// ```
     pub fn specs(&self) -> Vec<ControllerSpec> {

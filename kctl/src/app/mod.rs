@@ -124,7 +124,9 @@ pub(crate) use required_kinds::{Remedy, check_kinds};
 pub(crate) use simulation::SimulatedNodes;
 #[cfg(feature = "sim")]
 pub(crate) use simulation::Simulation;
-pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
+#[doc(hidden)]
+pub use trigger::TRIGGERS_WAITING_MAX;
+pub use trigger::Triggers;
 #[cfg(feature = "testing")]
 pub(crate) use world::World;
 #[cfg(feature = "sim")]

@@ -129,7 +129,7 @@ impl Triggers {
     /// ```
     ///
     /// # Errors
-    /// The app has no such controller, or [`TRIGGERS_WAITING_MAX`] other keys wait for its start or for
+    /// The app has no such controller, or 10,000 other keys (`TRIGGERS_WAITING_MAX`) wait for its start or for
     /// the first list.
     pub fn trigger<C: Controller>(&self, key: &Key<C::Primary>) -> Result<()> {
         let name = C::spec().name;

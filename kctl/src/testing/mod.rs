@@ -83,9 +83,9 @@ use kube::Client;
 
 #[doc(hidden)]
 pub use permissions::{Allowed, AllowedVerb, Denied, Probe, check_permissions};
+pub use role::{check_role, check_whole_role_on_cluster};
 #[doc(hidden)]
-pub use role::names_a_real_server;
-pub use role::{check_role, check_role_on_cluster, check_whole_role_on_cluster};
+pub use role::{check_role_on_cluster, names_a_real_server};
 #[cfg(feature = "sim")]
 pub use sim::{Failure, Report, Scenario, Sim, Snapshot, external};
 #[cfg(feature = "sim")]

@@ -90,7 +90,7 @@ macro_rules! permissions_test {
         use $crate::testing::{Allowed as _, Denied as _};
         let mut allowed: ::std::vec::Vec<$crate::testing::AllowedVerb> = ::std::vec::Vec::new();
         $(
-            let probe = $crate::testing::Probe::<$verbs, $crate::reconcile::verb::$verb, $controller, $kind>::NEW;
+            let probe = $crate::testing::Probe::<$verbs, $crate::__private_0_1::verb::$verb, $controller, $kind>::NEW;
             allowed.extend((&&probe).allowed_verb(::core::stringify!($verb)));
         )*
         allowed

@@ -167,11 +167,25 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
     report(&superfluous, unused)
 }
 
-/// Does the same as [`check_role`] on the cluster of the kubeconfig, with impersonation.
+/// Does the same as [`check_whole_role_on_cluster`] with the app running for the new namespace only;
+/// [`role_tests!`](crate::role_tests) calls it.
 ///
-/// Each run has a new namespace, and the app runs for that namespace only. For other clusters of
-/// the app, its closures connect; each gets a namespace of the same name and its generated role.
-/// Two such checks in one process run one after the other.
+/// # Errors
+/// As [`check_whole_role_on_cluster`].
+pub async fn check_role_on_cluster(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
+    check_on_clusters(app, scenario, WatchedNamespaces::OwnNamespace).await
+}
+
+/// Does the same as [`check_role`] on the cluster of the kubeconfig, with impersonation and for the namespaces that the app
+/// declares, usually all.
+///
+/// Use it for apps that create namespaces or reconcile cluster-scoped kinds, and only on a cluster
+/// without other users: the app reconciles everything there. Each run deletes what the scenario and
+/// the app created. For other apps, the second test of [`role_tests!`](crate::role_tests) does the same with the app
+/// running for one namespace.
+///
+/// Each run has a new namespace. For other clusters of the app, its closures connect; each gets a namespace of the same
+/// name and its generated role. Two such checks in one process run one after the other.
 ///
 /// The kubeconfig is found as `kubectl` finds it. Use an API server that may be written to. Each run
 /// installs the app's CRDs, a `ClusterRole` and a `ClusterRoleBinding`, and removes the objects, the role
@@ -180,19 +194,6 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
 ///
 /// # Errors
 /// As [`check_role`], and if the user of the kubeconfig is not an administrator.
-pub async fn check_role_on_cluster(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
-    check_on_clusters(app, scenario, WatchedNamespaces::OwnNamespace).await
-}
-
-/// Does the same as [`check_role_on_cluster`] with the app running for the namespaces that it
-/// declares, usually all.
-///
-/// Use it for apps that create namespaces or reconcile cluster-scoped kinds, and only on a cluster
-/// without other users: the app reconciles everything there. Each run deletes what the scenario and
-/// the app created.
-///
-/// # Errors
-/// As [`check_role_on_cluster`].
 pub async fn check_whole_role_on_cluster(
     app: impl Fn() -> App,
     scenario: impl AsyncFn(&Trial) -> Result<()>,

@@ -14,9 +14,8 @@ use kctl::{
     k8s::{api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition},
     karmada::{
         chain::{Chain, ChainError, LayerKind},
-        function::Interpreter,
         kind::Gvk,
-        lua::{Configurable, Limits, Pool},
+        lua::{Limits, Pool},
         operation::{InterpretHealth, InterpretReplica, Object, Operation},
         prelude::*,
         registry::Registry,
@@ -29,7 +28,12 @@ use kctl::{
     prelude::*,
     testing::TestServer,
 };
-use kctl_interpreter::webhook::{ClientConfig, Configuration, Webhook, WebhookOptions};
+use kctl_interpreter::{
+    function::Interpreter,
+    lua::Configurable,
+    webhook::{ClientConfig, Configuration, Webhook, WebhookOptions},
+};
+use kctl_runtime::manifest::{PermissionScope, permissions};
 
 /// A controller that does nothing, because these tests only use the interpreter chain.
 #[controller]
@@ -203,9 +207,9 @@ async fn role_of_the_app_allows_the_chains_reads() {
         let mut specs = app.specs();
         // The chain reads in all namespaces, even if the first controller is limited to one.
         specs[0].namespaces = vec!["a".into()];
-        let all = kctl::manifest::permissions(&specs, "");
+        let all = permissions(&specs, "");
         all.iter()
-            .filter(|permission| permission.scope == kctl::manifest::PermissionScope::Everywhere)
+            .filter(|permission| permission.scope == PermissionScope::Everywhere)
             .map(ToString::to_string)
             .collect()
     };

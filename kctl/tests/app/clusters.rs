@@ -6,10 +6,10 @@ use kctl::{
         Api, Client,
         api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     },
-    manifest::permissions,
     prelude::*,
     testing::TestServer,
 };
+use kctl_runtime::manifest::permissions;
 
 struct Edge;
 impl Cluster for Edge {

@@ -5,11 +5,12 @@ use kctl::{
         api::{apps::v1::Deployment, rbac::v1::PolicyRule},
         kube_aggregator::pkg::apis::apiregistration::v1::APIService,
     },
-    manifest::{Manifest, Permission, RbacOptions, permissions, rbac},
     prelude::*,
     spec::ControllerSpec,
 };
-use kctl_runtime::manifest::{KindSpec, ManagerOptions, manager_rbac, user_roles};
+use kctl_runtime::manifest::{
+    KindSpec, ManagerOptions, Manifest, Permission, RbacOptions, manager_rbac, permissions, rbac, user_roles,
+};
 
 #[resource(group = "x.io", version = "v1", kind = "Box", namespaced, status = "BoxStatus")]
 struct BoxSpec {}

@@ -14,11 +14,17 @@ static MODULES: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?::: ?)?\b(?:[a
 
 /// Returns `true` for the right side of a line of the record that is an implementation.
 pub(super) fn is_implementation(line: &str) -> bool {
+    let rest = without_attributes(line);
+    rest.starts_with("impl ") || rest.starts_with("impl<")
+}
+
+/// Returns the right side of a line of the record without its attributes.
+pub(super) fn without_attributes(line: &str) -> &str {
     let mut rest = line;
     while let Some((_, after)) = rest.strip_prefix("#[").and_then(|attribute| attribute.split_once("] ")) {
         rest = after;
     }
-    rest.starts_with("impl ") || rest.starts_with("impl<")
+    rest
 }
 
 impl Crate {

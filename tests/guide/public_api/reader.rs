@@ -40,6 +40,8 @@ pub(super) struct Crate {
     pub(super) exhaustive: RefCell<BTreeSet<String>>,
     /// The shortest public path of each public type and trait.
     pub(super) public: RefCell<BTreeMap<Definition, String>>,
+    /// The definition of each recorded item, by path.
+    pub(super) definitions: RefCell<BTreeMap<String, Definition>>,
 }
 
 /// The paths in a signature.
@@ -151,8 +153,14 @@ impl Crate {
     }
 
     fn of_modules(modules: BTreeMap<ModulePath, Module>) -> Self {
-        let (exhaustive, public) = (RefCell::default(), RefCell::default());
-        Self { modules, foreign: RefCell::default(), links: RefCell::default(), exhaustive, public }
+        Self {
+            modules,
+            foreign: RefCell::default(),
+            links: RefCell::default(),
+            exhaustive: RefCell::default(),
+            public: RefCell::default(),
+            definitions: RefCell::default(),
+        }
     }
 
     /// Records the path of a public type or trait, if it is shorter than those that were found before.
@@ -372,6 +380,9 @@ impl Crate {
     fn write_item(&self, module: &ModulePath, item: &Item, shown: &str, prefix: &str, out: &mut BTreeSet<String>) {
         if let Some(name) = public_type(item) {
             self.record_public(module, name, shown);
+        }
+        if let Some(name) = item_name(item) {
+            self.definitions.borrow_mut().insert(shown.to_owned(), (module.clone(), name));
         }
         match item {
             Item::Const(item) if is_public(&item.vis) => {

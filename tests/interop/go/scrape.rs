@@ -6,7 +6,6 @@ use std::{
 };
 
 use kctl::{
-    admission::{ClientConfig, Configurations},
     kube::{
         Api, Client,
         api::PostParams,
@@ -14,14 +13,16 @@ use kctl::{
         config::{Config, KubeConfigOptions, Kubeconfig},
     },
     manager::lease::ElectionConfig,
-    manifest::RbacOptions,
     prelude::*,
 };
 use kctl_runtime::{
     manager::metrics::RequestCounter,
-    manifest::{self, ManagerOptions},
+    manifest::{self, ManagerOptions, RbacOptions},
 };
-use kctl_webhook::server::{Server, ServerOptions};
+use kctl_webhook::{
+    admission::{ClientConfig, Configurations},
+    server::{Server, ServerOptions},
+};
 
 use super::{Folder, program, run_and_read, start_server};
 

@@ -11,10 +11,9 @@ use kctl::{
         Api, Client,
         api::{ListParams, PostParams},
     },
-    manifest::{Manifest, RbacOptions, rbac},
     prelude::*,
 };
-use kctl_runtime::manifest::{controller_ring, ring_rbac};
+use kctl_runtime::manifest::{Manifest, RbacOptions, controller_ring, rbac, ring_rbac};
 use kctl_tests::Faults;
 use serde::{Serialize, de::DeserializeOwned};
 

@@ -4,10 +4,9 @@ use kctl::{
     apiserver::{ApiServer, User},
     k8s::api::rbac::v1::{Role, RoleBinding},
     kube::{Api, Client, api::PostParams},
-    manifest::RbacOptions,
     prelude::*,
 };
-use kctl_runtime::manifest::{ManagerOptions, manager_rbac};
+use kctl_runtime::manifest::{ManagerOptions, RbacOptions, manager_rbac};
 use serde_json::json;
 use tokio::sync::oneshot;
 

@@ -78,16 +78,14 @@ pub(crate) fn app() -> App {
 }
 
 pub(crate) fn in_process() -> Functions {
-    fn inside() -> Vec<kctl::karmada::function::Rule> {
-        use kctl::karmada::function::Interpreter;
-
+    fn inside() -> Functions {
         #[interpreter(op = InterpretHealth)]
         fn well(_job: &Job) -> bool {
             true
         }
-        well::rules()
+        Functions::of::<well>().unwrap()
     }
-    let all = Functions::of::<(replicas, prune, jobs, raw)>().unwrap();
-    let rules = all.rules().iter().cloned().chain(inside());
+    let (all, inside) = (Functions::of::<(replicas, prune, jobs, raw)>().unwrap(), inside());
+    let rules = all.rules().iter().chain(inside.rules()).cloned();
     Functions::new(rules.collect()).unwrap()
 }
