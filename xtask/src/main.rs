@@ -450,6 +450,23 @@ mod tests {
         }
     }
 
+    /// Returns the folders that the settings of Dependabot name, also in comments, without the slash before each.
+    fn dependabot_folders(settings: &str) -> Vec<&str> {
+        let words = settings.split(|c: char| c.is_whitespace() || ['"', ',', '[', ']'].contains(&c));
+        words.map(|word| word.trim_start_matches('/').trim_end_matches('.')).collect()
+    }
+
+    #[test]
+    fn longer_folder_does_not_name_a_shorter_one() {
+        let settings = "directories: [\"/\", \"/a/go\"]\n  - /tests/go-1\n  # A step updates b/d.\n";
+        let folders = dependabot_folders(settings);
+        for (folder, is_named) in
+            [("a/go", true), ("tests/go-1", true), ("b/d", true), ("tests/go", false), ("a", false), ("go", false)]
+        {
+            assert_eq!(folders.contains(&folder), is_named, "{folder}");
+        }
+    }
+
     /// Dependabot reads only the folders that its settings name.
     #[test]
     fn dependabot_names_each_folder_with_dependencies() {
@@ -458,7 +475,8 @@ mod tests {
         let listed = process::Run::new("git").args(["ls-files", "--"]).args(files).read().unwrap();
         let mut folders: Vec<&str> = listed.lines().filter_map(|file| Some(file.rsplit_once('/')?.0)).collect();
         assert!(folders.len() > 8, "{folders:?}");
-        folders.retain(|folder| !settings.contains(folder));
+        let named = dependabot_folders(&settings);
+        folders.retain(|folder| !named.contains(folder));
         assert!(folders.is_empty(), "name these in .github/dependabot.yml, or say there why not: {folders:?}");
     }
 
