@@ -35,6 +35,9 @@ async fn does(config: Arc<ConfigMap>, _cx: Context<does>) -> Result<Action> {
     }
 }
 
+/// Most reads of a page that a test waits for, 10 ms apart.
+const READS_MAX: usize = 9_000;
+
 struct Site {
     address: String,
     contest: Contest,
@@ -87,9 +90,21 @@ impl Site {
         self.send_request("GET", path, &self.address).await
     }
 
+    /// Returns the head and the body of a page once the body fulfills a condition.
+    async fn page_when(&self, path: &str, wanted: impl Fn(&str) -> bool) -> (String, String) {
+        for _ in 0..READS_MAX {
+            let (head, body) = self.get(path).await;
+            if wanted(&body) {
+                return (head, body);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{path} is not as wanted: {}", self.get(path).await.1);
+    }
+
     /// Returns the state once it fulfills a condition.
     async fn state_when(&self, wanted: impl Fn(&Value) -> bool) -> Value {
-        for _ in 0..9_000 {
+        for _ in 0..READS_MAX {
             let (head, body) = self.get("/debug/state.json").await;
             assert!(head.starts_with("HTTP/1.1 200"), "{head}");
             let state = serde_json::from_str(&body).unwrap();
@@ -161,10 +176,8 @@ async fn slot_of_a_key_names_owner_and_reason() {
     for key in ["default/blog", "default", "shop/blog", "node-1"] {
         let path = format!("/debug/slot.json?key={}", key.replace('/', "%2F"));
         // Until the objects of its slot are listed.
-        while site.get(&path).await.1.contains(" waits for the list of its objects.") {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        let (head, body) = site.get(&path).await;
+        let is_listed = |body: &str| !body.contains(" waits for the list of its objects.");
+        let (head, body) = site.page_when(&path, is_listed).await;
         assert!(head.starts_with("HTTP/1.1 200") && head.contains("content-type: application/json"), "{key}: {head}");
         let slot = slots.slot_for(&key.parse().unwrap());
         let why = "This replica owns it, so its controllers reconcile the key once their caches are complete.";
