@@ -27,11 +27,30 @@ pub(super) struct CreatedObjects(Arc<Record>);
 /// The record that the clones share.
 #[derive(Default)]
 struct Record {
-    /// Paths of the objects, oldest first. Invariant: at most [`CREATED_MAX`].
-    paths: Mutex<Vec<String>>,
+    paths: Mutex<Paths>,
     /// Read-locked by each write that is in flight. [`CreatedObjects::remove`] takes the write lock, so it
     /// misses none of them.
     in_flight: RwLock<()>,
+}
+
+/// The paths of created objects.
+#[derive(Default)]
+struct Paths {
+    /// Oldest first. Invariant: at most [`CREATED_MAX`].
+    recorded: Vec<String>,
+    /// `true` if more objects were created: they remain in the cluster, because their paths are not recorded.
+    is_incomplete: bool,
+}
+
+impl Paths {
+    /// Records an object, unless [`CREATED_MAX`] others are recorded.
+    fn add(&mut self, path: String) {
+        if self.recorded.len() < CREATED_MAX {
+            self.recorded.push(path);
+        } else {
+            self.is_incomplete = true;
+        }
+    }
 }
 
 impl CreatedObjects {
@@ -64,11 +83,7 @@ impl CreatedObjects {
         let bytes = body.collect_bytes().await?;
         // Reviews and tokens are created by POST as well, but are never stored.
         if let Some(name) = name_of(&bytes) {
-            let mut made = self.0.paths.lock();
-            if made.len() < CREATED_MAX {
-                made.push(if posts { format!("{path}/{name}") } else { path });
-            }
-            debug_assert!(made.len() <= CREATED_MAX, "`remove` reports a full record");
+            self.0.paths.lock().add(if posts { format!("{path}/{name}") } else { path });
         }
         Ok(Response::from_parts(head, Body::from(bytes)))
     }
@@ -80,8 +95,7 @@ impl CreatedObjects {
     /// An object is not removed, may not be deleted, or more than [`CREATED_MAX`] were created.
     pub(super) async fn remove(&self, client: &Client, within: Duration) -> Result<()> {
         let _nothing_in_flight = self.0.in_flight.write().await;
-        let made = std::mem::take(&mut *self.0.paths.lock());
-        let is_full = made.len() == CREATED_MAX;
+        let Paths { recorded: made, is_incomplete } = std::mem::take(&mut *self.0.paths.lock());
         let (mut ends, mut deleted, mut within) = (Vec::new(), Vec::new(), within);
         for path in made.iter().rev() {
             match delete(client, path).await {
@@ -96,7 +110,7 @@ impl CreatedObjects {
             }
             ends.push(gone);
         }
-        if is_full {
+        if is_incomplete {
             let help = "create fewer in one scenario, and delete the rest yourself";
             let what = format!("a trial records at most {CREATED_MAX} objects and deleted only these: {help}");
             ends.push(Err(Error::from(what)));
@@ -148,5 +162,33 @@ async fn send_request(client: &Client, request: Request<Vec<u8>>) -> Result<Opti
     match client.request(request).await {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         response => Ok(Some(response?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kctl_apiserver::ApiServer;
+
+    use super::*;
+
+    #[test]
+    fn only_objects_beyond_the_bound_are_missing() {
+        for (n_created, is_incomplete) in [(CREATED_MAX - 1, false), (CREATED_MAX, false), (CREATED_MAX + 1, true)] {
+            let mut paths = Paths::default();
+            (0..n_created).for_each(|number| paths.add(number.to_string()));
+            let recorded = (paths.recorded.len(), paths.is_incomplete);
+            assert_eq!(recorded, (n_created.min(CREATED_MAX), is_incomplete), "{n_created} objects");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn incomplete_record_fails_the_end() {
+        let server = ApiServer::new();
+        let client = Client::new(server.service(), "default");
+        let created = CreatedObjects::default();
+        created.remove(&client, POLL_INTERVAL).await.unwrap();
+        created.0.paths.lock().is_incomplete = true;
+        let error = created.remove(&client, POLL_INTERVAL).await.unwrap_err().to_string();
+        assert!(error.contains("a trial records at most 10000 objects and deleted only these"), "{error}");
     }
 }
