@@ -283,7 +283,7 @@ async fn stop_finishes_reconciles_and_releases_the_lease() {
     assert_eq!(begun.elapsed().as_secs(), 21);
     let requests = contest.server.requests();
     let last = requests.iter().rfind(|request| request.verb != "get").unwrap();
-    assert_eq!((last.verb, last.resource.as_str()), ("update", "leases"), "handing back comes last");
+    assert_eq!((last.verb, last.resource.as_str()), ("update", "leases"), "the release of the Lease comes last");
 }
 
 /// Reports and contexts may outlive their reconcile, for example in the debug page or in a user's task.

@@ -35,7 +35,7 @@ async fn stopped_shard_keys_move_within_a_second() {
     let (world, a, _b) = RingWorld::with_two_shards(Duration::from_millis(20)).await;
     world.change(1).await;
     a.stop().await.unwrap();
-    assert_eq!(world.holder("a").await, "", "it has given its Lease back");
+    assert_eq!(world.holder("a").await, "", "it has released its Lease");
     let took = world.wait_until_reconciled_at(1).await;
     assert!(took < Duration::from_secs(1), "{took:?}");
     world.check_nothing_ran_twice();

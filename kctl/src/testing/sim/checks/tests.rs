@@ -149,7 +149,7 @@ fn found(steps: Steps<'_>) -> Option<String> {
                 deleted.before = deleted.after.take();
                 checks.change("", &deleted, NOW);
             }
-            "hands back" => checks.change("", &lease(&by, "web", ""), NOW),
+            "releases" => checks.change("", &lease(&by, "web", ""), NOW),
             "takes a lock" => checks.change("", &lease(&by, "web-lock", &holder), NOW),
             "takes a locker" => {
                 let mut locker = lease(&by, "web", &holder);
@@ -181,7 +181,7 @@ fn only_the_replica_that_holds_the_lease_writes() {
         (&[("leads", a), ("configmaps", a), ("leads", b), ("configmaps", b)], None),
         (&[("leads", a), ("leads", b), ("configmaps", a)], late(a, b)),
         (&[("leads", a), ("leads", again), ("configmaps", a)], late(a, again)),
-        (&[("leads", a), ("hands back", a), ("configmaps", a)], nobody(a)),
+        (&[("leads", a), ("releases", a), ("configmaps", a)], nobody(a)),
         (&[("leads", a), ("leads", b), ("events", a)], None),
         (&[("leads", b), ("configmaps", a)], late(a, b)),
         (&[("leads", a), ("takes a lock", b), ("configmaps", a)], None),

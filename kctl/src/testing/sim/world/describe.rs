@@ -45,7 +45,30 @@ pub(super) fn of_lease(change: &Change) -> Option<&'static str> {
     });
     match after {
         _ if after == before => None,
-        "" => Some("hands the lease back"),
+        "" => Some("releases the lease"),
         _ => Some("holds the lease from here on"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn empty_holder_is_a_released_lease() {
+        let lease = |holder: &str| Some(Arc::new(json!({ "spec": { "holderIdentity": holder } })));
+        for (before, after, expected) in [
+            ("", "web-0", Some("holds the lease from here on")),
+            ("web-0", "web-0", None),
+            ("web-0", "", Some("releases the lease")),
+        ] {
+            let mut change = Change::default();
+            (change.before, change.after) = (lease(before), lease(after));
+            assert_eq!(of_lease(&change), expected, "from {before:?} to {after:?}");
+        }
     }
 }
