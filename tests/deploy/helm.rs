@@ -180,6 +180,11 @@ async fn wrong_values_are_rejected_with_a_reason() {
         ("revisionHistoryLimit=ten", "revisionHistoryLimit"),
         ("podDisruptionBudget.maxUnavailable=-1", "maxUnavailable"),
         ("podDisruptionBudget.minAvailable=half", "minAvailable"),
+        (
+            "podDisruptionBudget.maxUnavailable=",
+            "podDisruptionBudget.maxUnavailable and podDisruptionBudget.minAvailable are empty",
+        ),
+        ("podDisruptionBudget.maxUnavailable=null", "are empty, which blocks all evictions"),
         ("livenessProbe.httpGet.path=/", "additional properties 'httpGet' not allowed"),
         ("watchNamespaces={a,a}", "watchNamespaces"),
     ] {
