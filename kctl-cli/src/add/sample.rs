@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use kctl_apimachinery::validation::is_protected_group;
+use serde_json::Value;
+
 use super::{files::read, project::Project, source::Kind};
 use crate::new::fill_template;
 
@@ -15,15 +18,25 @@ struct Sample {
 
 /// Returns the name of the first object of a kind and version in YAML documents.
 ///
-/// Objects in other namespaces than `default` are skipped, because the tests read objects there.
+/// Objects in other namespaces than `default` are skipped, because the tests read objects there. Documents with other custom
+/// kinds, or other versions of the kind, have none: the app of a generated test doesn't register them, so its server would
+/// reject these objects.
 fn object_of(text: &str, kind: &Kind) -> Option<String> {
-    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(text).ok()?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).ok()?;
     let api_version = format!("{}/{}", kind.group, kind.version);
-    let fits = |object: &&serde_json::Value| {
-        let namespace = object["metadata"]["namespace"].as_str();
-        object["apiVersion"] == api_version && object["kind"] == kind.name && namespace.is_none_or(|it| it == "default")
-    };
-    documents.iter().find(fits)?["metadata"]["name"].as_str().map(ToOwned::to_owned)
+    let is_of_kind = |object: &Value| object["apiVersion"] == api_version && object["kind"] == kind.name;
+    if documents.iter().any(|object| is_custom(object) && !is_of_kind(object)) {
+        return None;
+    }
+    let is_in_default = |object: &Value| object["metadata"]["namespace"].as_str().is_none_or(|it| it == "default");
+    let object = documents.iter().find(|object| is_of_kind(object) && is_in_default(object))?;
+    object["metadata"]["name"].as_str().map(ToOwned::to_owned)
+}
+
+/// Returns `true` for an object in a group that is not one of Kubernetes' own.
+fn is_custom(object: &Value) -> bool {
+    let group = object["apiVersion"].as_str().and_then(|api_version| Some(api_version.split_once('/')?.0));
+    group.is_some_and(|group| group.contains('.') && !is_protected_group(group))
 }
 
 impl Project {
@@ -54,7 +67,8 @@ impl Project {
         let Some(Sample { file, object }) = self.sample(kind) else {
             let code = template.split_once("\n#[cfg(test)]").map_or(template, |(code, _tests)| code);
             say!(
-                "no tests were generated, because no file in samples/ has a {}: write one, and a test with it",
+                "no tests were generated, because no file in samples/ has a {} and no other custom kind: write one, and a test with \
+                 it",
                 kind.name
             );
             return fill_template(code, names);

@@ -494,6 +494,29 @@ fn kind_without_sample_gets_no_tests() {
 }
 
 #[test]
+fn sample_with_other_custom_kinds_is_skipped() {
+    let folder = Folder::new("mixed-sample", MAIN);
+    let object = |api_version: &str, kind: &str, name: &str| {
+        format!("---\napiVersion: {api_version}\nkind: {kind}\nmetadata: {{ name: {name} }}\n")
+    };
+    let shop = object("shop.example.com/v1alpha1", "Shop", "mixed");
+    for (file, other) in [
+        ("a", object("shop.example.com/v1alpha1", "Bar", "bar")),
+        ("b", object("shop.example.com/v1", "Shop", "newer")),
+    ] {
+        write(&folder.0.join(format!("samples/{file}.yaml")), &format!("{shop}{other}")).unwrap();
+    }
+    folder.add(Addition::Version { version: "v1".into(), kind: None }).unwrap();
+    assert!(!folder.text("src/shop_v1.rs").contains("#[cfg(test)]"));
+    let built_in = object("v1", "Secret", "key") + &object("networking.k8s.io/v1", "Ingress", "entry");
+    let shop = object("shop.example.com/v1alpha1", "Shop", "alone");
+    write(&folder.0.join("samples/c.yaml"), &format!("{built_in}{shop}")).unwrap();
+    folder.add(Addition::Webhook { kind: "Shop".into() }).unwrap();
+    let text = folder.text("src/shop_webhook.rs");
+    assert!(text.contains("include_str!(\"../samples/c.yaml\")") && text.contains("get(\"alone\")"), "{text}");
+}
+
+#[test]
 fn lines_are_shown_where_no_place_is_found() {
     // The file creates two apps, so the place for the call is ambiguous.
     let folder = Folder::new("by-hand", "fn a() { App::new(\"a\"); }\nfn b() { App::new(\"b\"); }\n");
