@@ -370,6 +370,20 @@ fn files_of_one_kind_begin_alike() {
 }
 
 #[test]
+fn kinds_that_differ_in_case_have_separate_webhooks() {
+    let folder = Folder::new("two-cases", MAIN);
+    folder.add(controller("tea-room")).unwrap();
+    folder.add(controller_with("tearoom", Some("tea.example.com".into()), None)).unwrap();
+    for kind in ["Tearoom", "TeaRoom"] {
+        folder.add(Addition::Webhook { kind: kind.into() }).unwrap();
+        let again = folder.add(Addition::Webhook { kind: kind.into() }).unwrap_err();
+        assert!(again.contains(&format!("exists already, and the webhooks of {kind} belong there")), "{again}");
+    }
+    assert!(folder.text("src/tearoom_webhook.rs").contains("use crate::tearoom::Tearoom;"));
+    assert!(folder.text("src/tea_room_webhook.rs").contains("use crate::tea_room::TeaRoom;"));
+}
+
+#[test]
 fn version_is_a_copy_with_conversions() {
     let folder = Folder::new("version", MAIN);
     let version = |version: &str| Addition::Version { version: version.into(), kind: None };

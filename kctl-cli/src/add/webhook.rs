@@ -15,7 +15,7 @@ impl Project {
     ///
     /// # Errors
     /// The kind is unknown or private, has a name that the template uses, or has a file with webhooks. Earlier versions of kctl
-    /// wrote that file without underscores, `tearoom_webhook.rs`.
+    /// wrote that file without underscores, `tearoom_webhook.rs`. If the project has a kind `Tearoom`, that file is its own.
     pub(super) fn webhook(&self, kind: &str) -> Result<Added, AddFailure> {
         let kind = self.kind(kind)?;
         if kind.needs.hidden.contains(&kind.spec) {
@@ -26,8 +26,10 @@ impl Project {
         }
         let snake = snake_case(&kind.name);
         let module = format!("{snake}_webhook");
-        let former = format!("{}_webhook", kind.name.to_ascii_lowercase());
-        for stem in [&module, &former] {
+        let lower = kind.name.to_ascii_lowercase();
+        let is_of_other = self.kinds.iter().any(|other| other.name != kind.name && snake_case(&other.name) == lower);
+        let former = (!is_of_other).then(|| format!("{lower}_webhook"));
+        for stem in [Some(&module), former.as_ref()].into_iter().flatten() {
             let file = format!("src/{stem}.rs");
             if self.exists(Path::new(&file))? {
                 return Err(AddFailure::HasWebhooks { kind: kind.name.clone(), file });
