@@ -65,6 +65,12 @@ pub(super) enum AddFailure {
     /// The new module is not the one of the kind, and private names can be neither imported nor copied.
     #[error("the new module needs `{names}`, which {file} keeps private: write `pub` there")]
     Private { names: String, file: String },
+    /// The path of the status, or of a type in the spec, begins with `self`, or with `crate` or `super` in another crate.
+    #[error(
+        "{kind} in {file} has a type whose path begins with `self`, `super` or `crate`, and the path is wrong in the new module: import the \
+         type with `use`, or write the version by hand"
+    )]
+    RelativeTypes { kind: String, file: String },
     /// A new file would replace one of the user. Checked for all files before anything is written.
     #[error("{0} already exists, and is never overwritten: choose another name, or remove it")]
     Exists(PathBuf),

@@ -5,8 +5,8 @@ use std::ops::Range;
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{
-    Attribute, Expr, ExprCall, ExprLit, ExprMethodCall, Fields, File, Item, ItemStruct, Lit, LitStr, Meta, Token, Type,
-    UseTree, Visibility,
+    Attribute, Expr, ExprCall, ExprLit, ExprMethodCall, Fields, File, Item, ItemStruct, Lit, LitStr, Meta, Path, Token,
+    Type, UseTree, Visibility,
     punctuated::Punctuated,
     visit::{self, Visit},
 };
@@ -34,6 +34,8 @@ impl Insertion {
 pub(super) struct Kind {
     /// The kind, such as `TeaRoom`.
     pub(super) name: String,
+    /// The struct of objects: the kind, unless the attribute has `root`.
+    pub(super) root: String,
     /// The struct with `#[resource]`, such as `TeaRoomSpec`.
     pub(super) spec: String,
     /// The API group, such as `apps.example.com`.
@@ -56,6 +58,8 @@ pub(super) struct Kind {
     pub(super) fields: Option<Vec<(String, String)>>,
     /// Names that a copy of the fields in another module needs.
     pub(super) needs: Names,
+    /// `true` if a path in the types of the fields, or of the status, leads elsewhere from a module of the app.
+    pub(super) has_relative_types: bool,
 }
 
 /// Names of a file that the fields of a kind use, or its status or attributes.
@@ -322,7 +326,6 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
     let option =
         |meta: &Meta| (meta.path().get_ident().map(ToString::to_string).unwrap_or_default(), source_text(text, meta));
     let string = |name: &str| strings(&metas, name).next();
-    let status = string("status");
     let fields = match &item.fields {
         Fields::Named(fields) => Some(
             fields
@@ -333,12 +336,13 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
         ),
         _ => None,
     };
-    let mut words: Vec<String> = status.into_iter().collect();
+    let mut words: Vec<String> = status(&metas).into_iter().collect();
+    item.fields.iter().for_each(|field| idents(field.ty.to_token_stream(), &mut words));
+    let has_relative_types = words.iter().any(|word| is_relative(word, path));
     let attributes = item.attrs.iter().filter(|attribute| !is_resource(attribute));
     for attribute in attributes.chain(item.fields.iter().flat_map(|field| &field.attrs)) {
         idents(attribute.to_token_stream(), &mut words);
     }
-    item.fields.iter().for_each(|field| idents(field.ty.to_token_stream(), &mut words));
     words.retain(|word| item.ident != *word);
     let mut needs = names.filter_by_words(&words);
     let fields_named = item.fields.iter().filter_map(|field| Some((field.ident.as_ref()?, &field.vis)));
@@ -352,6 +356,7 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
         .collect();
     Some(Kind {
         name: string("kind")?,
+        root: string("root").or_else(|| string("kind"))?,
         spec: item.ident.to_string(),
         group: string("group")?,
         version: string("version")?,
@@ -363,7 +368,24 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
         attributes: others.join("\n"),
         fields,
         needs,
+        has_relative_types,
     })
+}
+
+/// Returns the first name in the path of the status, for example `inner` for `status = "inner::ShopStatus"`.
+fn status(options: &Punctuated<Meta, Token![,]>) -> Option<String> {
+    let value = options.iter().find(|option| option.path().is_ident("status"))?.require_name_value().ok()?;
+    let path = match &value.value {
+        Expr::Lit(ExprLit { lit: Lit::Str(path), .. }) => path.parse::<Path>().ok()?,
+        Expr::Path(path) => path.path.clone(),
+        _ => return None,
+    };
+    Some(path.segments.first()?.ident.to_string())
+}
+
+/// Returns `true` if a path that begins with this name has another meaning in the app's new modules, which are in `src`.
+fn is_relative(first: &str, path: &str) -> bool {
+    first == "self" || (["crate", "super"].contains(&first) && root_of(path) != "crate")
 }
 
 /// Options of attributes whose strings name nothing in Rust.

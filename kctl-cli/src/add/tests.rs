@@ -418,6 +418,61 @@ fn version_copies_spec_struct_of_any_name() {
     assert!(!text.contains("ShopSpec") && !text.contains("deprecated"), "{text}");
 }
 
+#[test]
+fn struct_of_another_name_is_used() {
+    let main = MAIN.replace("namespaced)", "namespaced, root = \"Store\", no_spec)");
+    let folder = Folder::new("root", &main);
+    write(
+        &folder.0.join("sample.yaml"),
+        "apiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata: { name: a }\nhost: b\n",
+    )
+    .unwrap();
+    folder.add(Addition::Webhook { kind: "Shop".into() }).unwrap();
+    folder.add(Addition::Version { version: "v1".into(), kind: None }).unwrap();
+    let (webhook, version) = (folder.text("src/shop_webhook.rs"), folder.text("src/shop_v1.rs"));
+    for part in ["use crate::Store;", "default_shop(object: &mut Store)", ".kind::<Store>()", "Api<Store>"] {
+        assert!(webhook.contains(part), "{part}\n{webhook}");
+    }
+    for part in [
+        "root = \"Store\"",
+        "shop_to_v1(object: crate::Store) -> Store {",
+        "shop_from_v1(object: Store) -> crate::Store {",
+        ".kind::<crate::Store>().kind::<Store>()",
+        // The fields of such a kind are not below `spec` in JSON.
+        "assert_eq!(kctl::json!(stored.spec), kctl::json!(shown.spec));",
+    ] {
+        assert!(version.contains(part), "{part}\n{version}");
+    }
+    assert!(folder.text("src/main.rs").contains(".kind::<shop_v1::Store>()"));
+}
+
+#[test]
+fn path_of_a_status_is_imported_or_rejected() {
+    let version = || Addition::Version { version: "v2".into(), kind: Some("Inn".into()) };
+    let folder = Folder::new("status-path", &MAIN.replace("\nuse kctl", "\nmod inn;\n\nuse kctl"));
+    let inn = FIELDS.replace("mod inner", "pub mod inner").replace("\npub struct InnStatus {}\n", "");
+    for (status, expected) in [
+        (
+            "\"self::inner::InnStatus\"",
+            "Inn in src/inn.rs has a type whose path begins with `self`, `super` or `crate`",
+        ),
+        ("\"port::InnStatus\"", "the new module needs `port`, which src/inn.rs keeps private"),
+    ] {
+        let inn = inn.replace("#[cfg(test)]\n", "").replace("\"InnStatus\"", status);
+        write(&folder.0.join("src/inn.rs"), &inn).unwrap();
+        let error = folder.add(version()).unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+    }
+    for status in ["\"inner::InnStatus\"", "inner::InnStatus"] {
+        write(&folder.0.join("src/inn.rs"), &inn.replace("\"InnStatus\"", status)).unwrap();
+        let _absent = std::fs::remove_file(folder.0.join("src/inn_v2.rs"));
+        write(&folder.0.join("src/main.rs"), &MAIN.replace("\nuse kctl", "\nmod inn;\n\nuse kctl")).unwrap();
+        folder.add(version()).unwrap();
+        let text = folder.text("src/inn_v2.rs");
+        assert!(text.contains("use crate::inn::inner;") && text.contains(&format!("status = {status}")), "{text}");
+    }
+}
+
 /// Modules of `main.rs` name the library's items by the name of its crate.
 #[test]
 fn kinds_of_the_library_have_its_path() {

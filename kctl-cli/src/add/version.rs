@@ -17,7 +17,7 @@ impl Project {
     ///
     /// # Errors
     /// The version is malformed or exists. The kind is unknown or ambiguous, or has a name that the template uses. Its spec has
-    /// no named fields, or private fields or types.
+    /// no named fields, private fields or types, or types with relative paths.
     pub(super) fn version(&self, version: &str, kind: Option<&str>) -> Result<Added, AddFailure> {
         if !is_version(version) {
             return Err(AddFailure::Version(version.into()));
@@ -34,8 +34,11 @@ impl Project {
         if !kind.needs.hidden.is_empty() {
             return Err(AddFailure::Private { names: kind.needs.hidden.join("`, `"), file: self.file_of(kind) });
         }
-        if is_taken(VERSION, &kind.name) {
-            return Err(AddFailure::TakenKind(kind.name.clone()));
+        if kind.has_relative_types {
+            return Err(AddFailure::RelativeTypes { kind: kind.name.clone(), file: self.file_of(kind) });
+        }
+        if is_taken(VERSION, &kind.root) {
+            return Err(AddFailure::TakenKind(kind.root.clone()));
         }
         let snake = snake_case(&kind.name);
         let module = format!("{snake}_{version}");
@@ -53,6 +56,7 @@ impl Project {
                 ("copied", &copied.join("\n")),
                 ("status", if has_status { "status: object.status," } else { "" }),
                 ("kind", &kind.name),
+                ("root", &kind.root),
                 ("spec", &kind.spec),
                 ("path", &kind.path),
                 ("old", &kind.version),
@@ -64,7 +68,7 @@ impl Project {
             files: vec![(format!("src/{module}.rs").into(), text)],
             call: format!(
                 ".kind::<{module}::{}>().conversion::<({module}::{snake}_to_{version}, {module}::{snake}_from_{version})>()",
-                kind.name
+                kind.root
             ),
             module,
             features: &["webhook"],

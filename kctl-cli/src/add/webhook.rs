@@ -21,8 +21,8 @@ impl Project {
         if kind.needs.hidden.contains(&kind.spec) {
             return Err(AddFailure::Private { names: kind.spec.clone(), file: self.file_of(kind) });
         }
-        if is_taken(WEBHOOK, &kind.name) {
-            return Err(AddFailure::TakenKind(kind.name.clone()));
+        if is_taken(WEBHOOK, &kind.root) {
+            return Err(AddFailure::TakenKind(kind.root.clone()));
         }
         let snake = snake_case(&kind.name);
         let module = format!("{snake}_webhook");
@@ -35,7 +35,13 @@ impl Project {
                 return Err(AddFailure::HasWebhooks { kind: kind.name.clone(), file });
             }
         }
-        let names = [("kind", &*kind.name), ("path", &*kind.path), ("group", &*kind.group), ("snake", &*snake)];
+        let names = [
+            ("kind", &*kind.name),
+            ("root", &*kind.root),
+            ("path", &*kind.path),
+            ("group", &*kind.group),
+            ("snake", &*snake),
+        ];
         let text = self.with_sample(kind, WEBHOOK, &names);
         Ok(Added {
             files: vec![(format!("src/{module}.rs").into(), text)],
