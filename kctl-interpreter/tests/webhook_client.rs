@@ -280,7 +280,7 @@ async fn each_server_fault_returns_error_with_reason() {
             ok(&format!(
                 r#"{{"response":{{"uid":"UID","successful":true,"patch":"{patch}","patchType":"JSONPatch"}}}}"#
             )),
-            "replace operation does not apply: doc is missing path: /a/b: missing value",
+            "replace operation on \"/a/b\": path is invalid",
         ),
         (
             ok(r#"{"response":{"uid":"UID","successful":true,"patchType":"JSONPatch"}}"#),
