@@ -325,12 +325,9 @@ async fn rejected_responses_are_described_in_the_error() {
         ),
         (
             Deed::Respond("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".into()),
-            "failed to call webhook: unexpected error when reading response body. Please retry. Original error: ",
+            "failed to call webhook: failed to read the response: ",
         ),
-        (
-            Deed::Stall,
-            "failed to call webhook: unexpected error when reading response body. Please retry. Original error: context deadline exceeded",
-        ),
+        (Deed::Stall, "failed to call webhook: failed to read the response: context deadline exceeded"),
     ];
     each_is_one_error(cases).await;
 }

@@ -199,10 +199,7 @@ fn timeout_error(uri: &Uri) -> ClientError {
 
 /// Reads a body to its end, its maximum length, or the deadline.
 async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, ClientError> {
-    let broken = |problem: String| {
-        let text = "unexpected error when reading response body. Please retry. Original error";
-        Err(format!("{text}: {problem}").into())
-    };
+    let broken = |problem: String| Err(format!("failed to read the response: {problem}").into());
     match timeout_at(deadline, Limited::new(body, RESPONSE_LEN_MAX).collect()).await {
         Err(_elapsed) => broken("context deadline exceeded".into()),
         Ok(Ok(body)) => Ok(body.to_bytes()),
