@@ -158,18 +158,21 @@ fn orphan(store: &mut Store, resource: &GroupResource, key: &Key, object: &Arc<V
     drop_finalizer(store, resource, key, ORPHAN);
 }
 
-/// Removes the finalizer of an object that no dependent blocks any more. Otherwise queues the blocking dependents
+/// Removes the finalizer of an object that no dependent blocks any more. Otherwise queues the blocking dependents, once
 /// (`processDeletingDependentsItem`).
 fn await_dependents(store: &mut Store, resource: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+    if !store.owners().is_blocked(uid) {
+        return drop_finalizer(store, resource, key, FOREGROUND);
+    }
+    if !store.owners().take_unseen(uid) {
+        return;
+    }
     let mut blocking = store.dependents(uid);
     blocking.retain(|(resource, dependent_key)| {
         let dependent = store.get(resource, dependent_key);
         dependent.is_some_and(|found| references(&found).iter().any(|reference| is_blocked_by(reference, uid)))
     });
-    if blocking.is_empty() {
-        return drop_finalizer(store, resource, key, FOREGROUND);
-    }
     for (resource, dependent_key) in blocking {
         if !waits(store, &resource, &dependent_key) {
             store.owners().enqueue((resource, dependent_key));
@@ -202,5 +205,119 @@ fn retain(object: &mut Value, field: &str, is_kept: impl Fn(&Value) -> bool) {
     items.retain(is_kept);
     if items.is_empty() {
         set(&mut object["metadata"], field, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    const OWNER: &str = "owner";
+    const N_DEPENDENTS: usize = 10;
+
+    fn configs() -> GroupResource {
+        GroupResource::new("", "configmaps")
+    }
+
+    fn secrets() -> GroupResource {
+        GroupResource::new("", "secrets")
+    }
+
+    fn key(name: &str) -> Key {
+        ("default".to_owned(), name.to_owned())
+    }
+
+    /// Returns a dependent that blocks the owner, and that a finalizer holds.
+    fn dependent(name: &str) -> Value {
+        let reference = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "name": OWNER, "uid": OWNER, "blockOwnerDeletion": true,
+        });
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": {
+            "name": name, "namespace": "default", "uid": name, "finalizers": ["example.com/held"],
+            "ownerReferences": [reference],
+        } })
+    }
+
+    /// Returns a store with an owner in foreground deletion, and its dependents by number.
+    fn foreground_deletion() -> Store {
+        let mut store = Store::new(crate::kinds::built_in(), Clock::System, 0);
+        let mut owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "name": OWNER, "namespace": "default", "uid": OWNER, "finalizers": [FOREGROUND],
+        } });
+        store.put(&configs(), key(OWNER), owner.clone());
+        for n in 0..N_DEPENDENTS {
+            store.put(&secrets(), key(&n.to_string()), dependent(&n.to_string()));
+        }
+        owner["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        store.put(&configs(), key(OWNER), owner);
+        store
+    }
+
+    /// Runs the collector until its queue is empty. Returns the number of objects that were in the queue.
+    fn collect_all(store: &mut Store) -> usize {
+        let mut n_taken = 0;
+        while let Some((group_resource, key)) = store.owners().next_suspect() {
+            n_taken += 1;
+            let Some(object) = store.get(&group_resource, &key) else { continue };
+            let resource = store.registry.any_version(&group_resource).unwrap();
+            sync(store, &resource, &key, &object);
+        }
+        n_taken
+    }
+
+    fn is_deleted(store: &Store, name: &str) -> bool {
+        store.get(&secrets(), &key(name)).is_none_or(|object| is_being_deleted(&object))
+    }
+
+    /// Takes quadratic time if each removed dependent queues all others.
+    #[test]
+    fn owner_is_checked_after_its_last_dependent() {
+        let mut store = foreground_deletion();
+        collect_all(&mut store);
+        for n in 0..N_DEPENDENTS {
+            assert!(is_deleted(&store, &n.to_string()), "{n}");
+        }
+        for n in 1..N_DEPENDENTS {
+            store.remove(&secrets(), &key(&n.to_string()));
+            // The namespace and the CRD of the removed object.
+            assert_eq!(collect_all(&mut store), 2, "{n}");
+            assert!(store.get(&configs(), &key(OWNER)).is_some(), "{n}");
+        }
+        store.remove(&secrets(), &key("0"));
+        collect_all(&mut store);
+        assert!(store.get(&configs(), &key(OWNER)).is_none());
+    }
+
+    #[test]
+    fn late_dependent_is_deleted_before_its_owner() {
+        let mut store = foreground_deletion();
+        collect_all(&mut store);
+        store.put(&secrets(), key("late"), dependent("late"));
+        collect_all(&mut store);
+        assert!(!is_deleted(&store, "late"), "the owner is checked when another dependent is gone");
+        store.remove(&secrets(), &key("0"));
+        collect_all(&mut store);
+        assert!(is_deleted(&store, "late") && store.get(&configs(), &key(OWNER)).is_some());
+        for name in (1..N_DEPENDENTS).map(|n| n.to_string()).chain(["late".to_owned()]) {
+            store.remove(&secrets(), &key(&name));
+        }
+        collect_all(&mut store);
+        assert!(store.get(&configs(), &key(OWNER)).is_none());
+    }
+
+    #[test]
+    fn released_dependent_no_longer_blocks_its_owner() {
+        let mut store = foreground_deletion();
+        collect_all(&mut store);
+        for n in 0..N_DEPENDENTS {
+            let mut object = dependent(&n.to_string());
+            object["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = false.into();
+            store.put(&secrets(), key(&n.to_string()), object);
+        }
+        collect_all(&mut store);
+        assert!(store.get(&configs(), &key(OWNER)).is_none());
     }
 }

@@ -31,9 +31,14 @@ pub(crate) struct Owners {
     /// The objects that name a uid as an owner. Invariant: no set is empty. Owners need not exist: a missing one is
     /// what makes its dependents garbage.
     dependents: HashMap<String, BTreeSet<ObjectRef>>,
+    /// The number of references with `blockOwnerDeletion` to a uid. Invariant: no number is 0.
+    n_blocking: HashMap<String, usize>,
     /// The uids of objects in foreground deletion: their dependents are deleted first. Invariant: each is in
     /// `objects_by_uid`.
     waiting: HashSet<String>,
+    /// The uids in `waiting` with blocking dependents that the collector may not have seen. Other owners are not
+    /// checked again before their last blocking dependent is gone.
+    unseen: HashSet<String>,
     /// Objects that may have become garbage, or whose deletion may proceed.
     delete_queue: Queue,
     /// Objects with an owner of a kind that is not served, so it is not known whether the owner exists. They are
@@ -121,7 +126,9 @@ impl Owners {
             kinds,
             objects_by_uid: HashMap::new(),
             dependents: HashMap::new(),
+            n_blocking: HashMap::new(),
             waiting: HashSet::new(),
+            unseen: HashSet::new(),
             delete_queue: Queue::default(),
             undecided: BTreeSet::new(),
         }
@@ -163,6 +170,14 @@ impl Owners {
                 }
             }
         }
+        for uid in blocked_owners(before) {
+            if let Some(n_blocking) = self.n_blocking.get_mut(uid) {
+                *n_blocking -= 1;
+                if *n_blocking == 0 {
+                    self.n_blocking.remove(uid);
+                }
+            }
+        }
         match (before, after) {
             (_, Some(after)) => self.add_references(registry, object_ref, before, after),
             (Some(removed), None) => self.remove(removed),
@@ -179,10 +194,16 @@ impl Owners {
         for owner in owner_uids(Some(after)) {
             self.dependents.entry(owner.into()).or_default().insert(object_ref.clone());
         }
+        for owner in blocked_owners(Some(after)) {
+            *self.n_blocking.entry(owner.into()).or_default() += 1;
+        }
+        let blocked_before: HashSet<&str> = blocked_owners(before).collect();
+        let is_unseen = |owner: &&str| self.waiting.contains(*owner) && !blocked_before.contains(*owner);
+        self.unseen.extend(blocked_owners(Some(after)).filter(is_unseen).map(str::to_owned));
         // An owner that this object no longer blocks may be deleted now.
         let blocked: HashSet<&str> = blocked_owners(Some(after)).collect();
         for owner in blocked_owners(before).filter(|owner| !blocked.contains(owner)) {
-            self.delete_queue.extend(self.objects_by_uid.get(owner).cloned());
+            self.enqueue_owner(owner);
         }
         let known: HashSet<&str> = owner_uids(before).collect();
         let is_new = |reference: &&Value| reference["uid"].as_str().is_none_or(|owner| !known.contains(owner));
@@ -191,6 +212,7 @@ impl Owners {
         }
         if starts_deletion_with(FOREGROUND, before, after) {
             self.waiting.insert(uid.into());
+            self.unseen.insert(uid.into());
             self.delete_queue.extend(self.dependents.get(uid).into_iter().flatten().cloned());
             self.delete_queue.insert(object_ref.clone());
         }
@@ -221,11 +243,19 @@ impl Owners {
         let uid = removed["metadata"]["uid"].as_str().unwrap_or_default();
         self.objects_by_uid.remove(uid);
         self.waiting.remove(uid);
+        self.unseen.remove(uid);
         self.delete_queue.extend(self.dependents.get(uid).into_iter().flatten().cloned());
-        // Owners in foreground deletion wait until their last dependent is gone.
-        let owners = owner_uids(Some(removed)).filter(|owner| self.waiting.contains(*owner));
-        let owners: Vec<_> = owners.filter_map(|owner| self.objects_by_uid.get(owner).cloned()).collect();
-        self.delete_queue.extend(owners);
+        for owner in owner_uids(Some(removed)) {
+            self.enqueue_owner(owner);
+        }
+    }
+
+    /// Queues an owner in foreground deletion, unless it still waits for dependents that the collector has seen: then
+    /// each of many dependents would cause a check of all others.
+    fn enqueue_owner(&mut self, uid: &str) {
+        if self.waiting.contains(uid) && (!self.is_blocked(uid) || self.unseen.contains(uid)) {
+            self.delete_queue.extend(self.objects_by_uid.get(uid).cloned());
+        }
     }
 
     /// Returns `true` for a Namespace and a CRD, whose own controllers complete the deletion.
@@ -249,6 +279,17 @@ impl Owners {
     /// Returns `true` if the object is in foreground deletion.
     pub(crate) fn is_waiting(&self, uid: &str) -> bool {
         self.waiting.contains(uid)
+    }
+
+    /// Returns `true` if a dependent blocks the foreground deletion of the object.
+    pub(crate) fn is_blocked(&self, uid: &str) -> bool {
+        self.n_blocking.contains_key(uid)
+    }
+
+    /// Returns `true` if the object has blocking dependents that the collector may not have seen. From now on, it has
+    /// seen them.
+    pub(crate) fn take_unseen(&mut self, uid: &str) -> bool {
+        self.unseen.remove(uid)
     }
 
     /// Queues an object for the garbage collector.

@@ -89,7 +89,7 @@ impl Caller {
         let target = self.target.as_ref().map_err(|problem| CallError::ClientUnusable(problem.clone()))?;
         let response = target.call(&body.into(), until).await;
         let answer: Result<Bytes, ClientError> = response
-            .and_then(|response| client::check_response(&response).map_err(|rejected| rejected.with_body().into()));
+            .and_then(|response| client::check_response(&response).map_err(|rejected| rejected.to_string().into()));
         let answer = answer.map_err(|failed| match failed.resolver_error::<ServiceError>() {
             Some(unusable) => CallError::Service(unusable.clone()),
             None => CallError::Request(failed.to_string()),

@@ -1,9 +1,10 @@
-//! Patches of responses: applies a JSON patch (RFC 6902) with the rules and error messages of the Go library
-//! that Karmada uses (`applyPatch` in `pkg/resourceinterpreter/customized/webhook/customized.go`, by
-//! `github.com/evanphx/json-patch/v5`).
+//! Patches of responses: applies a JSON patch (RFC 6902) with the rules of the Go library that Karmada uses
+//! (`applyPatch` in `pkg/resourceinterpreter/customized/webhook/customized.go`, by `github.com/evanphx/json-patch/v5`).
 //!
 //! More than RFC 6902 it accepts `null` as an empty patch, `test` of an absent key with null or without a value,
 //! negative indexes, leading zeros, and anything before the first slash of a path.
+
+use std::fmt::Display;
 
 use json_patch::{PatchErrorKind, PatchOperation};
 use kctl_webhook::client::{CopyBudget, PATCH_OPERATIONS_MAX, normalize_operation};
@@ -78,18 +79,19 @@ fn decode_operations(patch: &[u8]) -> Result<Vec<Value>, String> {
 
 /// Applies one operation. After an error, the document may be half changed.
 fn apply_operation(document: &mut Value, sent: Value, copies: &mut CopyBudget) -> Result<(), String> {
-    let name = string(&sent, "op");
-    let fields = if name == "move" || name == "copy" { &["from", "path"][..] } else { &["path"] };
-    for field in fields {
-        let place = string(&sent, field);
-        if !place.is_empty() && !place.contains('/') {
-            return Err(format!("{name} operation does not apply: doc is missing path: \"{place}\": missing value"));
-        }
+    let (name, from, path) = (string(&sent, "op"), string(&sent, "from"), string(&sent, "path"));
+    let has_from = name == "move" || name == "copy";
+    let inapplicable = |problem: &dyn Display| {
+        let paths = if has_from { format!("from {from:?} to {path:?}") } else { format!("on {path:?}") };
+        format!("{name} operation {paths}: {problem}")
+    };
+    let lacks_slash = |path: &str| !path.is_empty() && !path.contains('/');
+    if lacks_slash(&path) || (has_from && lacks_slash(&from)) {
+        return Err(inapplicable(&"a path must have a slash"));
     }
     if name == "move" {
-        return apply_move(document, &sent);
+        return apply_move(document, &from, &path).map_err(|problem| inapplicable(&problem));
     }
-    let path = string(&sent, "path");
     let step = decode_operation(normalize_operation(document, sent))?;
     match &step {
         // An absent key equals null; an absent item of a list is an error.
@@ -102,22 +104,20 @@ fn apply_operation(document: &mut Value, sent: Value, copies: &mut CopyBudget) -
         }
         _ => {}
     }
-    json_patch::patch(document, std::slice::from_ref(&step))
-        .map_err(|error| patch_error_message(&step, &path, &error.kind, document))
+    json_patch::patch(document, std::slice::from_ref(&step)).map_err(|error| inapplicable(&error.kind))
 }
 
 /// Moves a value. The index of its new place counts without it.
-fn apply_move(document: &mut Value, sent: &Value) -> Result<(), String> {
-    let (from, path) = (string(sent, "from"), string(sent, "path"));
+fn apply_move(document: &mut Value, from: &str, path: &str) -> Result<(), String> {
     if from.is_empty() {
-        return Err("unable to move entire document to another path: invalid state detected".into());
+        return Err("the whole object can't be moved".into());
     }
     let remove = decode_operation(normalize_operation(document, json!({ "op": "remove", "path": from })))?;
     let moved = document.pointer_mut(remove.path().as_str()).map(Value::take);
-    let moved = moved.ok_or_else(|| move_error_message("move", &from, &path, &PatchErrorKind::InvalidFromPointer))?;
+    let moved = moved.ok_or_else(|| PatchErrorKind::InvalidFromPointer.to_string())?;
     let mut add = json!({ "op": "add", "path": path });
     add["value"] = moved;
-    let failed = |error: json_patch::PatchError| move_error_message("move", &from, &path, &error.kind);
+    let failed = |error: json_patch::PatchError| error.kind.to_string();
     json_patch::patch(document, &[remove]).map_err(failed)?;
     let add = decode_operation(normalize_operation(document, add))?;
     json_patch::patch(document, &[add]).map_err(failed)
@@ -136,65 +136,6 @@ fn string(operation: &Value, field: &str) -> String {
 fn is_absent_key(document: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').and_then(|(parent, _key)| document.pointer(parent));
     parent.is_some_and(Value::is_object) && document.pointer(path).is_none()
-}
-
-/// Returns the message of an operation that does not apply to a document, as `evanphx/json-patch`
-/// words it. `path` is the path as it was sent.
-fn patch_error_message(operation: &PatchOperation, path: &str, kind: &PatchErrorKind, document: &Value) -> String {
-    let has_parent = has_parent(document, operation.path().as_str());
-    match operation {
-        PatchOperation::Test(_) if has_parent => format!("testing value {path} failed: test failed"),
-        PatchOperation::Test(_) => format!("test operation does not apply: is missing path: {path}: missing value"),
-        PatchOperation::Add(_) if has_parent => {
-            format!("error in add for path: '{path}': {}", index_error_message(path))
-        }
-        PatchOperation::Add(_) => {
-            format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
-        }
-        PatchOperation::Remove(_) if has_parent => {
-            let key = last(path);
-            format!("error in remove for path: '{path}': unable to remove nonexistent key: {key}: missing value")
-        }
-        PatchOperation::Remove(_) => {
-            format!("remove operation does not apply: doc is missing path: \"{path}\": missing value")
-        }
-        PatchOperation::Replace(_) => {
-            let missing = if has_parent { "key" } else { "path" };
-            format!("replace operation does not apply: doc is missing {missing}: {path}: missing value")
-        }
-        PatchOperation::Move(moved) => move_error_message("move", moved.from.as_str(), path, kind),
-        PatchOperation::Copy(copied) => move_error_message("copy", copied.from.as_str(), path, kind),
-    }
-}
-
-/// Returns the message of a `move` or `copy` that does not apply.
-fn move_error_message(name: &str, from: &str, path: &str, kind: &PatchErrorKind) -> String {
-    if matches!(kind, PatchErrorKind::InvalidFromPointer) {
-        return format!("{name} operation does not apply: doc is missing from path: {from}: missing value");
-    }
-    format!("{name} operation does not apply: doc is missing destination path: {path}: missing value")
-}
-
-/// Returns `true` if the parent of a path is an object or a list, so that only the last part is
-/// wrong.
-fn has_parent(document: &Value, path: &str) -> bool {
-    let parent = path.rsplit_once('/').map_or("", |(parent, _last)| parent);
-    document.pointer(parent).is_some_and(|parent| parent.is_object() || parent.is_array())
-}
-
-fn last(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_parent, last)| last)
-}
-
-/// Returns the message for a failed `add` whose parent exists: only an index of a list can be wrong
-/// then.
-fn index_error_message(path: &str) -> String {
-    let index = last(path);
-    if index.parse::<i64>().is_ok() {
-        format!("Unable to access invalid index: {index}: invalid index referenced")
-    } else {
-        format!("value was not a proper array index: '{index}'")
-    }
 }
 
 #[cfg(test)]
@@ -254,60 +195,55 @@ mod tests {
         let cases = [
             (
                 json!([{ "op": "replace", "path": "/a/b", "value": 1 }]),
-                "replace operation does not apply: doc is missing path: /a/b: missing value",
+                "replace operation on \"/a/b\": path is invalid",
             ),
             (
                 json!([{ "op": "replace", "path": "/spec/b", "value": 1 }]),
-                "replace operation does not apply: doc is missing key: /spec/b: missing value",
+                "replace operation on \"/spec/b\": path is invalid",
             ),
-            (
-                json!([{ "op": "add", "path": "/a/b", "value": 1 }]),
-                "add operation does not apply: doc is missing path: \"/a/b\": missing value",
-            ),
+            (json!([{ "op": "add", "path": "/a/b", "value": 1 }]), "add operation on \"/a/b\": path is invalid"),
             (
                 json!([{ "op": "add", "path": "/spec/list/7", "value": 1 }]),
-                "error in add for path: '/spec/list/7': Unable to access invalid index: 7: invalid index referenced",
+                "add operation on \"/spec/list/7\": path is invalid",
             ),
-            (
-                json!([{ "op": "remove", "path": "/spec/b" }]),
-                "error in remove for path: '/spec/b': unable to remove nonexistent key: b: missing value",
-            ),
-            (
-                json!([{ "op": "remove", "path": "/a/b" }]),
-                "remove operation does not apply: doc is missing path: \"/a/b\": missing value",
-            ),
+            (json!([{ "op": "remove", "path": "/spec/b" }]), "remove operation on \"/spec/b\": path is invalid"),
             (
                 json!([{ "op": "test", "path": "/spec/replicas", "value": 3 }]),
-                "testing value /spec/replicas failed: test failed",
+                "test operation on \"/spec/replicas\": value did not match",
             ),
-            (
-                json!([{ "op": "test", "path": "/a/b", "value": 3 }]),
-                "test operation does not apply: is missing path: /a/b: missing value",
-            ),
+            (json!([{ "op": "test", "path": "/a/b", "value": 3 }]), "test operation on \"/a/b\": path is invalid"),
             (
                 json!([{ "op": "move", "from": "/a", "path": "/b" }]),
-                "move operation does not apply: doc is missing from path: /a: missing value",
+                "move operation from \"/a\" to \"/b\": \"from\" path is invalid",
+            ),
+            (
+                json!([{ "op": "move", "from": "", "path": "/b" }]),
+                "move operation from \"\" to \"/b\": the whole object",
             ),
             (
                 json!([{ "op": "copy", "from": "/spec", "path": "/a/b" }]),
-                "copy operation does not apply: doc is missing destination path: /a/b: missing value",
+                "copy operation from \"/spec\" to \"/a/b\": path is invalid",
             ),
-            (json!([{ "op": "test", "path": "/spec/replicas" }]), "testing value /spec/replicas failed: test failed"),
+            (
+                json!([{ "op": "test", "path": "/spec/replicas" }]),
+                "test operation on \"/spec/replicas\": value did not match",
+            ),
             (
                 json!([{ "op": "test", "path": "/spec/list/7", "value": null }]),
-                "testing value /spec/list/7 failed: test failed",
+                "test operation on \"/spec/list/7\": path is invalid",
             ),
             (
                 json!([{ "op": "add", "path": "/spec/list/-3", "value": 1 }]),
-                "error in add for path: '/spec/list/-3': Unable to access invalid index: -3: invalid index referenced",
+                "add operation on \"/spec/list/-3\": path is invalid",
             ),
             (
                 json!([{ "op": "move", "from": "/spec", "path": "/spec/a" }]),
-                "move operation does not apply: doc is missing destination path: /spec/a: missing value",
+                "move operation from \"/spec\" to \"/spec/a\": path is invalid",
             ),
+            (json!([{ "op": "remove", "path": "spec" }]), "remove operation on \"spec\": a path must have a slash"),
             (
-                json!([{ "op": "remove", "path": "spec" }]),
-                "remove operation does not apply: doc is missing path: \"spec\": missing value",
+                json!([{ "op": "copy", "from": "spec", "path": "/b" }]),
+                "copy operation from \"spec\" to \"/b\": a path must have a slash",
             ),
             (json!([{ "op": "remove", "path": "/kind" }]), "Object 'Kind' is missing in the answer for A "),
         ];

@@ -162,10 +162,7 @@ impl Response {
                 }
                 None => Value::Null,
             },
-            Operation::InterpretStatus => {
-                // `nill` is spelled as in Karmada.
-                self.raw_status.ok_or_else(|| invalid("webhook returned nill response.rawStatus".into()))?
-            }
+            Operation::InterpretStatus => self.raw_status.ok_or_else(|| missing("rawStatus"))?,
             Operation::InterpretHealth => self.healthy.ok_or_else(|| missing("healthy"))?.into(),
             Operation::ReviseReplica | Operation::Retain | Operation::AggregateStatus | Operation::Prune => {
                 return self.checked_patch().map(WebhookReply::Patch).map_err(invalid);

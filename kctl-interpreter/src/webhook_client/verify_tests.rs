@@ -33,7 +33,7 @@ fn protocol_violations_are_rejected_in_karmadas_words() {
         (InterpretHealth, response(&json!({})), "webhook returned nil response.healthy"),
         (InterpretHealth, response(&json!({ "Healthy": true })), "webhook returned nil response.healthy"),
         (InterpretReplica, response(&json!({})), "webhook returned nil response.replicas"),
-        (InterpretStatus, response(&json!({ "rawStatus": null })), "webhook returned nill response.rawStatus"),
+        (InterpretStatus, response(&json!({ "rawStatus": null })), "webhook returned nil response.rawStatus"),
         (ReviseReplica, response(&json!({ "patch": PATCH })), "webhook returned nil response.patchType"),
         (ReviseReplica, response(&json!({ "patchType": "JSONPatch" })), "webhook returned empty response.patch"),
         (

@@ -159,13 +159,10 @@ impl Client {
         }
     }
 
-    /// Sends a request and follows redirects.
-    ///
-    /// Errors name the method of the first request, `Post`, even if a redirect made it a GET: Go's client does
-    /// (`net/http/client.go`, `urlErrorOp(reqs[0].Method)`).
+    /// Sends a request and follows redirects. Errors name the method of the first request, `Post`, even if a redirect
+    /// made it a GET.
     async fn follow(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, ClientError> {
         let (mut method, mut uri) = (Method::POST, self.uri.clone());
-        let mut last = String::new();
         for _ in 0..redirect::REQUESTS_MAX {
             let body = if method == Method::POST { body.clone() } else { Bytes::new() };
             let sent =
@@ -173,10 +170,10 @@ impl Client {
             let (parts, body) = sent?.into_parts();
             match redirect::follow(&parts, &method, &uri)? {
                 None => return Ok(Response::from_parts(parts, read(body, deadline).await?)),
-                Some(next) => (method, uri, last) = (next.method, next.to, next.location),
+                Some(next) => (method, uri) = (next.method, next.to),
             }
         }
-        Err(format!("Post {last:?}: stopped after {} redirects", redirect::REQUESTS_MAX).into())
+        Err(format!("Post \"{uri}\": stopped after {} redirects", redirect::REQUESTS_MAX).into())
     }
 
     async fn send(&self, method: &Method, to: &Uri, body: Bytes) -> Result<Response<Incoming>, ClientError> {
@@ -202,10 +199,7 @@ fn timeout_error(uri: &Uri) -> ClientError {
 
 /// Reads a body to its end, its maximum length, or the deadline.
 async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, ClientError> {
-    let broken = |problem: String| {
-        let text = "unexpected error when reading response body. Please retry. Original error";
-        Err(format!("{text}: {problem}").into())
-    };
+    let broken = |problem: String| Err(format!("failed to read the response: {problem}").into());
     match timeout_at(deadline, Limited::new(body, RESPONSE_LEN_MAX).collect()).await {
         Err(_elapsed) => broken("context deadline exceeded".into()),
         Ok(Ok(body)) => Ok(body.to_bytes()),

@@ -12,8 +12,6 @@ pub(super) struct Redirect {
     /// POST with the same body, or GET without one.
     pub(super) method: Method,
     pub(super) to: Uri,
-    /// The address as the response names it, for messages.
-    pub(super) location: String,
 }
 
 /// Returns the next request after a response, or `None` if the response is final, for example a
@@ -28,16 +26,16 @@ pub(super) fn follow(parts: &response::Parts, method: &Method, from: &Uri) -> Re
         _ => return Ok(None),
     };
     let Some(location) = parts.headers.get(header::LOCATION) else { return Ok(None) };
-    let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
+    let location = String::from_utf8_lossy(location.as_bytes());
     let to: Uri = resolve_reference(&location, from)
         .parse()
         .map_err(|error| format!("Post \"{from}\": failed to parse Location header {location:?}: {error}"))?;
     match to.scheme_str() {
-        Some("https") => Ok(Some(Redirect { method, to, location })),
+        Some("https") => Ok(Some(Redirect { method, to })),
         Some("http") => Err(format!(
-            "Post {location:?}: the webhook redirects to http, where anybody on the way reads the object: serve the address by https"
+            "Post \"{to}\": the webhook redirects to http, where anybody on the way reads the object: serve the address by https"
         )),
-        other => Err(format!("Post {location:?}: unsupported protocol scheme {:?}", other.unwrap_or_default())),
+        other => Err(format!("Post \"{to}\": unsupported protocol scheme {:?}", other.unwrap_or_default())),
     }
 }
 

@@ -98,7 +98,8 @@ async fn broken_connection_is_an_error_with_its_sources() {
     let ours = authority();
     let whole = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nwell";
     let short = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
-    for (response, expected) in [(whole, "b\"well\""), (short, "Original error"), ("", "Post \"URL\": ")] {
+    for (response, expected) in [(whole, "b\"well\""), (short, "failed to read the response: "), ("", "Post \"URL\": ")]
+    {
         let address = serve(&ours, certificate_params(&["127.0.0.1"]), response).await;
         let found = request(&format!("https://{address}/x"), &ca_bundle(&ours)).await;
         assert!(found.contains(expected), "{response}: {found}");
