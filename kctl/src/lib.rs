@@ -128,7 +128,7 @@
 //! #[controller]
 //! async fn parses(config: Arc<ConfigMap>, _cx: Context<parses>) -> Result<Action> {
 //!     let data = config.data.as_ref().and_then(|data| data.get("size"));
-//!     // A retry can't fix the text: the key waits for a change of the object.
+//!     // A retry can't fix the string: the key is given up until its next event.
 //!     let size: u32 = data.map_or("1", String::as_str).parse().terminal()?;
 //!     println!("{size}");
 //!     Ok(Action::requeue(Duration::from_secs(600)))
@@ -358,7 +358,7 @@ pub use kctl_macros::admission;
 /// | `finalizer = "example.com/name"` | none | cleanup by `impl Finalize` before an object is deleted |
 /// | `concurrency = n` | 1 | concurrent reconciles; never two of one key |
 /// | `backoff("5ms", max = "1000s")` | as here | waits after consecutive failures of a key |
-/// | `retries = n` | unlimited | retries after a first failure; then a key waits for a change: `retries = 2` makes three attempts |
+/// | `retries = n` | unlimited | retries after a first failure; then a key waits for its next event or resync: `retries = 2` makes three attempts |
 /// | `resync = "1h"` | none | reconciles every object once per interval |
 /// | `timeout = "30s"` | none | cancels a longer reconcile |
 /// | `namespaces = ["a"]` | all | restricts caches, work and role |

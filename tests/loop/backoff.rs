@@ -142,6 +142,26 @@ async fn resync_keeps_the_backoff_of_a_failing_key() {
     }
 }
 
+static N_GIVEN_UP: AtomicUsize = AtomicUsize::new(0);
+
+/// Always fails, and is given up each time.
+#[controller(retries = 0, resync = "1h")]
+async fn hopeless(_config: Arc<ConfigMap>, _cx: Context<hopeless>) -> Result<Action> {
+    N_GIVEN_UP.fetch_add(1, Ordering::Relaxed);
+    Err("no".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn resync_runs_key_that_was_given_up() {
+    let mut world = World::new();
+    world.set("a", "1").await;
+    world.run(app().controller::<hopeless>()).await;
+    advance_seconds(3_500).await;
+    assert_eq!(N_GIVEN_UP.load(Ordering::Relaxed), 1);
+    advance_seconds(7_200).await;
+    assert_eq!(N_GIVEN_UP.load(Ordering::Relaxed), 3, "after 3,600 and 7,200 s");
+}
+
 #[tokio::test(start_paused = true)]
 async fn retry_after_429_delays_key_without_blocking_worker() {
     let (mut world, log) = (World::new(), Log::default());

@@ -132,9 +132,9 @@ fn hand_over_handler(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Ar
 
 /// Queues every object with the priority of the initial list, behind real changes.
 ///
-/// Nothing changed, so a key that waits after a failure keeps waiting.
+/// Nothing changed, so a key in the backoff of a failure keeps waiting. A key that was given up has no wait, and runs.
 ///
-/// It serves the periodic resync, and a handler whose buffer was replaced by "everything may have changed".
+/// It serves the periodic resync, and a handler whose mailbox has merged changes.
 pub(super) fn enqueue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
     for object in env.primary.store().all() {
         queue.add(

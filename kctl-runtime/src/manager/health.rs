@@ -4,10 +4,14 @@
 //! that nothing is stuck which only a restart would fix. A missing permission or an unreachable API server
 //! makes a process unready, never dead: a restart would not help.
 //!
+//! These are the probes of a manager. A webhook server answers `/readyz` on its own port
+//! (`kctl-webhook/src/server/mod.rs`), and a Deployment with webhooks probes readiness there. So a check that is added
+//! here does not affect the readiness of such a Pod. A program with webhooks alone has `serve_probes` (`serve/mod.rs`).
+//!
 //! | Check | Probe | Fails if |
 //! |---|---|---|
 //! | `cache-RESOURCE`, or `cache-RESOURCE-CLUSTER` for another cluster | ready | the first list is not complete, or list or watch fails |
-//! | `watch-RESOURCE` | ready | the same, for a watch that was opened at run time: the kind exists, and its cluster is the main one |
+//! | `watch-RESOURCE` | ready | list or watch of a kind that was opened at run time fails. A kind that does not exist, a first list under way and any failure on another cluster are notes |
 //! | `leader-election` | ready | the last request about the Lease failed, or this process led and no longer does |
 //! | `shards` | ready | the same for a Lease of the settings, a slot or a seat, or others run with other settings |
 //! | `controller-ring` | ready | the same for the Lease of the shard, or another process has the name of the shard |
@@ -277,8 +281,8 @@ fn number_repeated(names: &[String]) -> Vec<String> {
 
 /// Checks a cache that was opened at run time.
 ///
-/// A kind that does not exist, or another cluster that cannot be reached, is only a note: this process
-/// cannot fix either.
+/// A kind that does not exist, and any failure on another cluster, such as a 403, is only a note: this process cannot fix
+/// either. So is a first list that is under way, because a watch may be opened at any time.
 fn watch(source: &Source) -> Result<String, String> {
     let elsewhere = !source.config().cluster.is_empty();
     let missing = source.health().failure.is_some_and(|failure| failure.is_not_found());

@@ -119,8 +119,8 @@ pub use view::View;
 /// controller-runtime).
 pub const GRACEFUL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Default number of consecutive failures after which a `Warning` event is recorded on the object; with the
-/// default backoff that is after 5 s.
+/// Default number of consecutive failures after which a `Warning` event is recorded on the object. With the default
+/// backoff the nine waits before the tenth failure take 2.6 s.
 pub const WARN_AFTER_FAILURES: u32 = 10;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;

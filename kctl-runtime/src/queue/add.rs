@@ -35,14 +35,15 @@ pub struct Add<K> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A request by a user, a mapper or a timer. The key is ready at once, also during a backoff.
+    /// A request by a user, a mapper or a timer, or a change of the object's metadata. The key is ready at once, also
+    /// during a backoff.
     #[default]
     Request,
-    /// The object itself has changed, for example its spec. The key is ready at once. Its failures and conflicts are
-    /// reset: they belong to the state before the change.
+    /// The spec of the object changed, its deletion began, or its name has another uid; also a new or a deleted object.
+    /// The key is ready at once. Its failures and conflicts are reset: they belong to the state before the change.
     Changed,
     /// An event that probably changes nothing: a change of a status or of an owned object, or a resync. The key is ready
-    /// at once, except during the backoff of a failure.
+    /// at once, except during the backoff of a failure. A key that was given up has no backoff.
     ///
     /// Otherwise a controller that writes and then fails would run in a hot loop on its own events. The key is not lost:
     /// the next retry sees the state of the event.

@@ -1,4 +1,5 @@
-//! The wait of a key after consecutive failures.
+//! The wait of a key after its failures. `QueueState::add` in `queue/state/add.rs` counts them. A success, a change of the
+//! spec and giving up reset the count (`Entry::reset_failures`).
 
 use std::time::Duration;
 

@@ -122,8 +122,8 @@ pub struct Item<K> {
 ///
 /// | Call | Use it after | Failure counter |
 /// |---|---|---|
-/// | [`add`](Self::add), [`Cause::Request`] | a request by a user, a mapper or a timer | kept |
-/// | [`add`](Self::add), [`Cause::Changed`] | a change of the spec | reset |
+/// | [`add`](Self::add), [`Cause::Request`] | a request by a user, a mapper or a timer, or a change of metadata | kept |
+/// | [`add`](Self::add), [`Cause::Changed`] | a change of the spec, a deletion, another uid | reset |
 /// | [`add`](Self::add), [`Cause::Unchanged`] | an event that probably changes nothing | kept |
 /// | [`add`](Self::add), [`Cause::Requeue`] | a success that wants another run | kept, so [`forget`](Self::forget) it first |
 /// | [`add`](Self::add), [`Cause::Failure`] | a failure | incremented |
@@ -261,8 +261,8 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         }
     }
 
-    /// Adds a key, or an [`Add`] with priority, tags and [`Cause`]. Returns the wait until the key is ready, 0 for an add
-    /// without a wait.
+    /// Adds a key, or an [`Add`] with priority, tags and [`Cause`]. Returns the wait that the cause asks for, 0 for an add
+    /// without a wait. The key may be ready earlier.
     ///
     /// An add without a wait has these effects:
     /// - A key that is ready keeps its position, or moves up if the new priority is higher.
@@ -310,13 +310,14 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.state.lock().has_entry(key)
     }
 
-    /// Returns the number of conflicts of the key in a row, since it was last forgotten or changed.
+    /// Returns the number of conflicts of the key since it was last forgotten, given up or changed. A failure does not
+    /// reset it.
     pub fn num_conflicts(&self, key: &K) -> u32 {
         self.shared.state.lock().conflicts(key)
     }
 
-    /// Returns the number of failures of the key in a row, since it was last forgotten or changed (client-go,
-    /// `NumRequeues`).
+    /// Returns the number of failures of the key since it was last forgotten, given up or changed (client-go,
+    /// `NumRequeues`). A conflict does not reset it.
     pub fn num_requeues(&self, key: &K) -> u32 {
         self.shared.state.lock().failures(key)
     }

@@ -286,9 +286,9 @@ impl<C> Context<C> {
         self.inner.primary.key().clone().into()
     }
 
-    /// Returns the number of failures of this key in a row before this reconcile. It is 0 in the first reconcile, and again
-    /// after a success or a change of the object's spec or data. A change of labels or annotations keeps it, and conflicts
-    /// do not count. Use it for logs and waits, not for decisions.
+    /// Returns the number of failures of this key before this reconcile. It is 0 in the first reconcile, and again after a
+    /// success, a change of the object's spec or data, or a failure that gave the key up. A change of labels or annotations
+    /// keeps it, and so do conflicts, which count only if they name a wait. Use it for logs and waits, not for decisions.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt
     }

@@ -204,7 +204,8 @@ impl fmt::Debug for Error {
 /// assert_eq!(busy.unwrap_err().retry_after(), Some(Duration::from_secs(30)));
 /// ```
 pub trait ResultExt<T> {
-    /// Marks the error as terminal: the key is not retried, and waits for the next change of the object.
+    /// Marks the error as terminal: the key is given up instead of retried. Its next event, also of an owned object, or a
+    /// resync runs it; events of own writes do not.
     ///
     /// # Errors
     /// The same error, marked.

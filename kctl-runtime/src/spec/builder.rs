@@ -272,8 +272,8 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets `retries = n`: after the first failure and `n` retries in a row, the key waits for a change of its object. By
-    /// default it is retried indefinitely.
+    /// Sets `retries = n`: after the first failure and `n` failed retries, the key is given up. Its next event, also of an
+    /// owned object, or a resync runs it. By default it is retried indefinitely.
     #[must_use]
     pub fn retries(mut self, n: u32) -> Self {
         self.spec.retries = Some(n);

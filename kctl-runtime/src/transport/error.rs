@@ -379,7 +379,7 @@ impl ApiError {
 
     /// Returns `true` if no later try can succeed, because the program itself is wrong.
     ///
-    /// The worker does not retry such a key; it waits for a change of the object.
+    /// The worker does not retry such a key; it waits for the next event or resync.
     ///
     /// ```
     /// use kctl_runtime::writer::ApiError;

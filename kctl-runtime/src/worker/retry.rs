@@ -2,8 +2,11 @@
 //!
 //! It decides only what follows a run. `Backoff::wait` in `queue/backoff.rs` calculates the length of a backoff, and a
 //! conflict waits at least `OUTDATED_WAIT` (`worker/mod.rs`). For a change that arrives during a backoff,
-//! `handler/backoff_effect.rs` and `QueueState::add_known` in `queue/state/add.rs` decide if it ends. For a change during
-//! the run, `QueueState::delay` in the same file decides, after `ignore_own_writes` has removed the run's own events.
+//! `handler/backoff_effect.rs` and `QueueState::add_known` in `queue/state/add.rs` decide if it ends.
+//!
+//! For a change during the run, `add_known` makes a note, and `finish_processing` in `queue/state/get.rs` runs the key once
+//! more. A run that failed first removes its own events from the note (`ignore_own_writes`). If it then waits for a
+//! backoff, `QueueState::delay` drops the note if all its adds are [`Cause::Unchanged`](crate::queue::Cause::Unchanged).
 
 use std::time::Duration;
 
@@ -29,7 +32,8 @@ use crate::reconcile::Action;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The object is not in the cache, so there was nothing to reconcile.
+    /// The object is not in the cache, so there was nothing to reconcile. In a controller ring it may be there again: it
+    /// was gone when the worker took the key, and the key was added again.
     Vanished,
     /// The reconcile function returned `Ok` with this action.
     Done(Action),
@@ -80,23 +84,27 @@ pub enum Decision {
     /// The key is reconciled again when the cache has the newer state, or after a wait. This does not count as a
     /// failure.
     Outdated {
-        /// Conflicts of this key in a row, including this one. After more than
+        /// Conflicts of this key since its counts were reset, including this one. After more than
         /// [`CONFLICTS_BEFORE_WARNING`](crate::queue::CONFLICTS_BEFORE_WARNING) of them the cache is probably not outdated: another
         /// client owns the name or the field.
         in_a_row: u32,
     },
     /// The key is reconciled again after the next wait of the exponential backoff.
     RateLimited,
-    /// The key waits for a change, after a terminal error or too many failures.
+    /// The key is given up, after a terminal error or too many failures. Its failures are reset. It has no wait, so its
+    /// next event or resync runs it; events of own writes do not.
     Drop,
 }
 
-/// The failures and conflicts of a key since its last success, or since its object changed: an input of [`decide`].
+/// The failures and conflicts of a key: an input of [`decide`].
+///
+/// A success, [`Cause::Changed`](crate::queue::Cause::Changed) and giving up reset both counts. A failure does not reset
+/// the conflicts, and a conflict does not reset the failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Attempts {
-    /// Failures in a row, without the present one.
+    /// Failures since the last reset, without the present one.
     pub failures: u32,
-    /// Conflicts in a row, without the present one.
+    /// Conflicts since the last reset, without the present one.
     pub conflicts: u32,
 }
 

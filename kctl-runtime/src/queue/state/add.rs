@@ -16,7 +16,8 @@ use crate::queue::{
 };
 
 impl<K: Eq + Hash + Clone> QueueState<K> {
-    /// Adds a key, and returns the wait until it is ready. After a shutdown, only failures and conflicts are counted.
+    /// Adds a key, and returns the wait that its cause asks for, although the key may be ready earlier. After a shutdown,
+    /// only failures and conflicts are counted.
     ///
     /// An event of a version that the last run wrote before it failed changes nothing but the tags.
     pub(in crate::queue) fn add(&mut self, add: Add<K>, backoff: Backoff, now: Instant) -> (Duration, Wake) {

@@ -23,9 +23,9 @@ pub(super) struct Entry {
     pub(super) dirty: Option<Dirty>,
     /// Tags of all adds since it was last taken.
     pub(super) tags: u32,
-    /// Failures since the last success or change: the exponent of its backoff.
+    /// Failures since the last success, change or giving up: the exponent of its backoff. Conflicts do not reset them.
     pub(super) failures: u32,
-    /// Conflicts in a row, which are not failures.
+    /// Conflicts since the same reset. They are not failures, and failures do not reset them.
     pub(super) conflicts: u32,
     /// The sequence number at which it began to fail: the order of reports. Invariant: above 0 while it fails.
     pub(super) failing_since: u64,
