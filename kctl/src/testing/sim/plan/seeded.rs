@@ -10,9 +10,9 @@ use super::{
     points::{FaultPoints, fits},
     singles::{EXTERNAL, FAILURES, READ_FAILURES},
 };
-use crate::testing::sim::lease_lapse::{LeaseLapse, Renewals, longest_write};
+use crate::testing::sim::lease_lapse::{LapsedLeases, LeaseLapse, Renewals, longest_write};
 
-/// With several instances, one of this many seeded faults is a Lease that lapses.
+/// With several instances, one of this many seeded faults lets the Leases of one replica lapse.
 const LAPSES_ONE_IN: u64 = 6;
 
 /// With slots, one of this many seeded faults makes the lists of a process slow.
@@ -210,11 +210,11 @@ impl FaultPoints {
     /// replica takes it.
     fn any_slot_lapse(&self, rng: &mut Rng) -> Fault {
         let time = self.any_time_of_work(rng);
-        let slot = u32::try_from(rng.below(self.n_slots.into())).ok();
+        let leases = LapsedLeases::Slot(u32::try_from(rng.below(self.n_slots.into())).unwrap_or_default());
         let renewals = rng.one_of(&[Renewals::Rejected, Renewals::NoResponse]);
         let length = Duration::from_millis(rng.within(12_000, 25_000));
         let write_delay = longest_write(self.n_slots);
-        Fault::At { time, what: TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, slot }) }
+        Fault::At { time, what: TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, leases }) }
     }
 
     /// Returns a freeze of the process that sends a write, from shortly before or after that on. A Lease expires during
@@ -296,7 +296,7 @@ impl FaultPoints {
         }
     }
 
-    /// Returns a Lease that is not renewed from a few seconds before a write on or, if that is not
+    /// Returns Leases of one replica that are not renewed from a few seconds before a write on or, if that is not
     /// possible, from a random time on.
     fn any_lapse(&self, rng: &mut Rng) -> Fault {
         let before = Duration::from_millis(rng.within(4_000, 10_000));
@@ -306,8 +306,8 @@ impl FaultPoints {
         let renewals = rng.one_of(&[Renewals::Rejected, Renewals::NoResponse]);
         let length = Duration::from_millis(rng.within(12_000, 17_000));
         let time = time.unwrap_or_else(|| self.any_time_of_work(rng));
-        let write_delay = longest_write(self.n_slots);
-        Fault::At { time, what: TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, slot: None }) }
+        let (write_delay, leases) = (longest_write(self.n_slots), LapsedLeases::for_replica(self.n_slots));
+        Fault::At { time, what: TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, leases }) }
     }
 
     /// Returns a stop of a process, or of one after the other, while the state is not final yet.

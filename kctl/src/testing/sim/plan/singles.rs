@@ -9,7 +9,7 @@ use super::{
     ExternalFault, Fault, Freeze, SINGLES_MAX, SKIPPED_EVENT_DELAY, STALE_SERVER_DURATION, TimedFault, WriteFault,
     points::{FaultPoints, fits},
 };
-use crate::testing::sim::lease_lapse::{LeaseLapse, Renewals};
+use crate::testing::sim::lease_lapse::{LapsedLeases, LeaseLapse, Renewals};
 
 /// Offset in seconds of a wrong clock from the start, fast or slow.
 const SKEW: i64 = 3_600;
@@ -241,7 +241,8 @@ impl FaultPoints {
             let time = *time;
             LeaseLapse::BEFORE_WRITE.into_iter().filter_map(move |before| time.checked_sub(before))
         };
-        let lapse = LeaseLapse { renewals: Renewals::Rejected, length: LAPSE_DURATION, write_delay, slot: None };
+        let leases = LapsedLeases::for_replica(self.n_slots);
+        let lapse = LeaseLapse { renewals: Renewals::Rejected, length: LAPSE_DURATION, write_delay, leases };
         let at = |time| Fault::At { time, what: TimedFault::Lapse(lapse) };
         self.write_times_of_work().iter().flat_map(before).map(at).collect()
     }
