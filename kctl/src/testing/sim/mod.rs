@@ -13,8 +13,8 @@
 //!    fault rules. `run` goes through its phases: apply the objects, take the steps, wait until the
 //!    state settles, compare it, delete everything.
 //! 6. `checks` sees each request, each change and each reconcile. The first finding ends the run.
-//! 7. `search` drops faults from a failing plan as long as it still fails. [`Report`] has the
-//!    shortest plan and its timeline.
+//! 7. `search` drops faults from a failing plan, or replaces them by simpler ones, as long as it still fails. [`Report`]
+//!    has the shortest plan and its timeline.
 //!
 //! A run is a function of its plan: the API server, the clock, generated names and the order of
 //! tasks are deterministic. A controller that uses random numbers, the order of a `HashMap` or the machine's clock
@@ -265,7 +265,7 @@ impl Sim {
         let servers = prepare(scenario)?;
         let mut search = Search::new(scenario, &servers, &sim.replay, 0);
         // A bug that shows without faults has no plan.
-        if search.begin() && !failure.plan.is_empty() {
+        if search.begin() && !failure.full_plan.is_empty() {
             search.run_cases(&[case]);
         }
         Ok(search.report())
