@@ -1,4 +1,4 @@
-//! The plans of seeds: up to five random faults.
+//! The plans of seeds: one to five random faults, and up to three more from separate random numbers.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const STOPS_ONE_IN: u64 = 6;
 /// Milliseconds of the longest downtime of a stopped process: longer than a Lease lasts.
 const DOWNTIME_MAX_MILLIS: u64 = 20_000;
 
-/// The kinds of faults of a step, each for one random number. The order and the number of the entries are part of
+/// The kinds of faults of a seed, each for one random number. The order and the number of the entries are part of
 /// the meaning of a seed: changing them changes all plans.
 const KINDS: [FaultKind; 13] = {
     use FaultKind::{Crash, Event, Failure, Read, Timed};
@@ -77,7 +77,7 @@ const JITTERS_ONE_IN: u64 = 4;
 /// Separates the random number of jitter from the others'.
 const JITTER_SEED: u64 = 0x6a69_7474_6572;
 
-/// Maximum number of faults of a seed, without jitter and the additional ones of several replicas and external calls.
+/// Maximum number of faults of a seed, without jitter and the additional ones of several replicas and of external calls.
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
 /// The additional fault of a seed with slots, each for one random number, as for [`KINDS`].
@@ -149,8 +149,8 @@ enum AnyOfShards {
 }
 
 impl FaultPoints {
-    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and perhaps jitter and one
-    /// more for several replicas or external calls.
+    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and perhaps one more for
+    /// several replicas, one for an external call, and jitter.
     pub(in crate::testing::sim) fn choose_faults(&self, seed: u64) -> Vec<Fault> {
         let mut rng = Rng::new(seed);
         let n_faults = 1 + rng.below(FAULTS_OF_SEED_MAX);
