@@ -114,7 +114,8 @@ fn quickstart_survives_each_single_fault_there_is() {
     assert_eq!(injected, KINDS);
 }
 
-/// Crashes, partitions, late writes and clock jumps of a single instance: two instances never write at the same time.
+/// Three replicas elect a leader, and no other one writes: under crashes, freezes, partitions, late writes, and clock jumps
+/// of single replicas.
 #[kctl::test(seeds = 16)]
 fn three_candidates_survive_simulated_faults() -> Scenario {
     scaled(quickstart()).instances(3)

@@ -1,5 +1,5 @@
-//! Finds the process, the controller and the key behind a request, by the trace that the request
-//! carries.
+//! The running reconciles: finds a key that runs twice at once, and the process, the controller and the key behind a
+//! request, by the trace that the request carries.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

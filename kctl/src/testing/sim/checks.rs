@@ -50,7 +50,8 @@ const AUTHORS_NAMED_MAX: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
     pub(super) checker: String,
-    /// The object or the code that it is about, if its checker can find several bugs; otherwise empty.
+    /// The first object that differs for `the same final state`, and the kind of code that panicked for `no panic`. Empty
+    /// for the other checkers: a shorter plan may reveal the same checker's finding about another object.
     pub(super) subject: String,
     pub(super) message: String,
 }
@@ -60,7 +61,7 @@ impl Violation {
         Self { checker: checker.into(), subject: String::new(), message: message.into() }
     }
 
-    /// Sets the object or the code that it is about. A shorter plan has to reveal the same.
+    /// Sets the object or the code that it is about. A shorter plan has to reveal a finding about the same.
     pub(super) fn about(self, subject: &str) -> Self {
         Self { subject: subject.into(), ..self }
     }

@@ -2,8 +2,8 @@
 //! all others arrive, and its writes are in flight for as long as the write permit allows. Without the
 //! permit some of them would arrive under the next leader.
 //!
-//! With slots, the Lease of one slot may lapse alone. Its owner then loses this slot and continues with the others,
-//! while a replica that loses the Lease of the settings ends.
+//! With slots, all Leases of one replica lapse, or the Lease of one slot alone. The owner of that slot loses it and
+//! continues with the others, while a replica that loses the Lease of the settings ends.
 
 use std::{fmt, time::Duration};
 
@@ -23,7 +23,33 @@ pub(super) enum Renewals {
     NoResponse,
 }
 
-/// A Lease that its holder fails to renew.
+/// The Leases that are not renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LapsedLeases {
+    /// The Lease of the leader.
+    Leader,
+    /// With slots, all Leases of one replica: the holder of the slot Lease that changed last.
+    Replica,
+    /// The Lease of one slot, whose owner renews its other Leases.
+    Slot(u32),
+}
+
+impl LapsedLeases {
+    /// Returns all Leases of one replica. `n_slots` is 0 for leader election.
+    pub(super) fn for_replica(n_slots: u32) -> Self {
+        if n_slots > 0 { Self::Replica } else { Self::Leader }
+    }
+
+    /// Returns the slot whose Lease lapses alone.
+    pub(super) fn slot(self) -> Option<u32> {
+        match self {
+            Self::Leader | Self::Replica => None,
+            Self::Slot(slot) => Some(slot),
+        }
+    }
+}
+
+/// Leases that their holder fails to renew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeaseLapse {
     pub(super) renewals: Renewals,
@@ -31,8 +57,7 @@ pub(super) struct LeaseLapse {
     pub(super) length: Duration,
     /// Time for which each write is in flight: [`longest_write`] of the scenario.
     pub(super) write_delay: Duration,
-    /// The only slot whose Lease lapses. `None` for all Leases of a replica.
-    pub(super) slot: Option<u32>,
+    pub(super) leases: LapsedLeases,
 }
 
 /// Returns the longest time that a leader's write may take, including the margin for one that
@@ -72,10 +97,11 @@ impl LeaseLapse {
 
 impl fmt::Display for LeaseLapse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { renewals, length, write_delay, slot } = self;
-        match slot {
-            None => f.write_str("Lease requests of the leader")?,
-            Some(slot) => write!(f, "requests of its owner for the Lease of slot {slot}")?,
+        let Self { renewals, length, write_delay, leases } = self;
+        match leases {
+            LapsedLeases::Leader => f.write_str("Lease requests of the leader")?,
+            LapsedLeases::Replica => f.write_str("all Lease requests of the replica whose slot Lease changed last")?,
+            LapsedLeases::Slot(slot) => write!(f, "requests of its owner for the Lease of slot {slot}")?,
         }
         let how = match renewals {
             Renewals::Rejected => "are rejected with 503",

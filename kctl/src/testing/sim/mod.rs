@@ -13,8 +13,8 @@
 //!    fault rules. `run` goes through its phases: apply the objects, take the steps, wait until the
 //!    state settles, compare it, delete everything.
 //! 6. `checks` sees each request, each change and each reconcile. The first finding ends the run.
-//! 7. `search` drops faults from a failing plan as long as it still fails. [`Report`] has the
-//!    shortest plan and its timeline.
+//! 7. `search` drops faults from a failing plan, or replaces them by simpler ones, as long as it still fails. [`Report`]
+//!    has the shortest plan and its timeline.
 //!
 //! A run is a function of its plan: the API server, the clock, generated names and the order of
 //! tasks are deterministic. A controller that uses random numbers, the order of a `HashMap` or the machine's clock
@@ -182,7 +182,8 @@ impl Sim {
         Self { cases, replay, twice: TWICE, twice_of_env: None, within: None }
     }
 
-    /// Chooses one run, with a combination of up to five faults that the seed determines.
+    /// Chooses one run, with a combination of faults that the seed determines: one to five, and up to three more. These
+    /// are a fault of several replicas, a fault of an external call, and jitter.
     ///
     /// The plan of a seed depends on the run without faults as well. A change of the app or the scenario gives the same
     /// seed other faults.
@@ -221,7 +222,7 @@ impl Sim {
     /// |---|---|
     /// | `KCTL_SEEDS=2000` | this number instead of `n` |
     /// | `KCTL_SEED=17` | only this run: a seed, `single-` and a number, or `none` |
-    /// | `KCTL_TWICE=all` | the number of runs that are executed [twice](Self::twice), or `all` |
+    /// | `KCTL_TWICE=all` | the number of single faults, and of seeds, that are executed [twice](Self::twice), or `all` |
     /// | `KCTL_SIM_SECONDS=600` | no run starts after this real time; those without faults always run |
     ///
     /// # Errors
@@ -265,7 +266,7 @@ impl Sim {
         let servers = prepare(scenario)?;
         let mut search = Search::new(scenario, &servers, &sim.replay, 0);
         // A bug that shows without faults has no plan.
-        if search.begin() && !failure.plan.is_empty() {
+        if search.begin() && !failure.full_plan.is_empty() {
             search.run_cases(&[case]);
         }
         Ok(search.report())
@@ -284,6 +285,9 @@ impl Sim {
 
     /// Sets the command that a report prints for replaying a failure. `{seed}` in it is replaced by the name of the
     /// run.
+    ///
+    /// The name is a number, `single-` and a number, or `none`. [`seeded`](Self::seeded) takes only a number.
+    /// [`from_env`](Self::from_env) reads each of them from `KCTL_SEED`.
     #[must_use]
     pub fn replayed_by(mut self, command: &str) -> Self {
         self.replay = command.into();

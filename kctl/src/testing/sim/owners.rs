@@ -1,5 +1,5 @@
 //! The Leases of the app's processes, and the owners of slots according to the server, for the checker
-//! `only the owner writes`.
+//! `only the owner writes`. An owner is a process here; `ownership` is about owners of objects.
 
 use std::collections::BTreeMap;
 

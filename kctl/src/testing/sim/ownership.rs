@@ -1,5 +1,5 @@
 //! Checks that each write of the app is one that its declarations allow. These are writes on objects that it owns by
-//! uid, on its primaries, and on kinds that are declared with verbs.
+//! uid, on its primaries, and on kinds that are declared with verbs. Owners are objects here, as in `ownerReferences`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub(super) struct Ownership {
     pub(super) owned: BTreeSet<Plural>,
     /// Kinds that a declaration allows to write although they are not owned.
     declared: BTreeSet<Plural>,
-    /// All primaries that ever existed, by cluster and uid.
+    /// All primaries that ever existed, by cluster and uid: the possible owners.
     owners: BTreeMap<(String, String), Id>,
 }
 

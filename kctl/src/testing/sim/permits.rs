@@ -2,6 +2,8 @@
 //!
 //! The test harness runs tests in parallel, and each simulated test has its own threads. Without a limit a machine with
 //! eight processors would execute up to 64 runs at once, each with its API servers in memory.
+//!
+//! The write permit of a leader is something else: `kctl-runtime` has it.
 
 use std::sync::LazyLock;
 

@@ -126,7 +126,8 @@ pub(super) enum TimedFault {
     Partition { instance: usize, length: Duration },
     /// The clock of one process jumps; the clocks of the others do not.
     ClockJump { instance: usize, seconds: i64 },
-    /// The current leader fails to renew its Lease, or a slot owner fails to renew the slot's Lease.
+    /// The current leader fails to renew its Lease. With slots, a replica fails to renew all of its Leases, or the owner of
+    /// a slot fails to renew only the slot's Lease.
     Lapse(LeaseLapse),
     /// A process is frozen as by SIGSTOP, and continues.
     Freeze(Freeze),

@@ -16,7 +16,7 @@ use kube::{
 use super::{
     Scenario,
     checks::{Violation, index_of},
-    lease_lapse::{LeaseLapse, Renewals, longest_write},
+    lease_lapse::{LapsedLeases, LeaseLapse, Renewals, longest_write},
     plan::{Fault, Freeze, TimedFault},
     run::{prepare, run},
     world::Servers,
@@ -106,7 +106,7 @@ fn slot_lapse(scenario: &Scenario) -> TimedFault {
     let slots = scenario.slots.unwrap();
     let (slot, write_delay) = (slots.slot_for(&ObjectKey::new(Some("default"), "a")), longest_write(slots.count()));
     let (renewals, length) = (Renewals::Rejected, Duration::from_secs(20));
-    TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, slot: Some(slot) })
+    TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, leases: LapsedLeases::Slot(slot) })
 }
 
 /// The reconcile has to continue before the election, so it has to be woken after it. The second time is for an election

@@ -1,5 +1,5 @@
-//! The result of a simulation: the number of runs and faults, and the shortest failing schedule, to
-//! read and to replay.
+//! The result of a simulation: the number of runs and faults, and a failure with the faults that suffice for it, to read.
+//! The run in which it was found can be replayed with all of its faults.
 
 use std::{
     cmp::Reverse,
@@ -108,8 +108,8 @@ fn group_digits(n: u64) -> String {
 
 /// A failing run, with the smallest set of faults that was found to reproduce it.
 ///
-/// `Display` prints what `#[kctl::test]` panics with: the finding, the faults, a timeline of the
-/// run, and the command that replays it.
+/// `Display` prints what `#[kctl::test]` panics with: the finding, these faults, a timeline of the run with them, and a
+/// command. The command replays the run with all faults that it had, and reduces these again.
 ///
 /// ```
 /// use kctl::{prelude::*, testing::{Scenario, Sim}};
@@ -136,8 +136,8 @@ pub struct Failure {
     pub(super) seed: String,
     pub(super) replay: String,
     pub(super) faults: Vec<String>,
-    /// The plan before it was reduced.
-    pub(super) plan: Vec<Fault>,
+    /// The plan before it was reduced; `faults` describes the reduced one.
+    pub(super) full_plan: Vec<Fault>,
     /// Advice for the case that the app is right, and the scenario should say so.
     pub(super) help: Vec<String>,
     pub(super) lines: Vec<Line>,
@@ -163,7 +163,7 @@ impl Failure {
     }
 
     /// Returns the faults that suffice to reproduce the failure, as text; empty if it happens
-    /// without any.
+    /// without any. Some may be simpler ones that replace faults of the run.
     pub fn faults(&self) -> &[String] {
         &self.faults
     }
@@ -176,7 +176,7 @@ impl fmt::Display for Failure {
             [] => writeln!(formatter, "without any fault (seed {})", self.seed)?,
             faults => {
                 let n = faults.len();
-                writeln!(formatter, "seed {}, {n} of {} faults are enough:", self.seed, self.plan.len())?;
+                writeln!(formatter, "seed {}, {n} of {} faults are enough:", self.seed, self.full_plan.len())?;
                 for fault in faults {
                     writeln!(formatter, "  {fault}")?;
                 }

@@ -59,7 +59,7 @@ pub(super) struct Case {
 impl Case {
     /// Returns the run in which a failure was found, with all of its faults.
     pub(super) fn from_failure(failure: &Failure) -> Self {
-        Self { name: failure.seed.clone(), plan: failure.plan.clone() }
+        Self { name: failure.seed.clone(), plan: failure.full_plan.clone() }
     }
 }
 
@@ -284,7 +284,7 @@ impl<'a> Search<'a> {
         let outcome = self.with_app_logs(&plan, &found, outcome, Some(&self.expected));
         self.record_failure(&Case { plan, ..case.clone() }, found, outcome);
         if let Some(failure) = &mut self.report.failure {
-            failure.plan.clone_from(&case.plan);
+            failure.full_plan.clone_from(&case.plan);
             failure
                 .help
                 .extend(other.map(|message| format!("another finding, with fewer or simpler faults: {message}")));
@@ -414,7 +414,7 @@ impl<'a> Search<'a> {
             replay: self.replay.replace("{seed}", &case.name),
             faults: describe_faults(&case.plan, outcome.fault_targets.as_ref()),
             help,
-            plan: case.plan.clone(),
+            full_plan: case.plan.clone(),
             lines: outcome.lines,
             backtrace: outcome.backtrace,
         });

@@ -1,4 +1,4 @@
-//! The plans of seeds: up to five random faults.
+//! The plans of seeds: one to five random faults, and up to three more from separate random numbers.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::{
     points::{FaultPoints, fits},
     singles::{EXTERNAL, FAILURES, READ_FAILURES},
 };
-use crate::testing::sim::lease_lapse::{LeaseLapse, Renewals, longest_write};
+use crate::testing::sim::lease_lapse::{LapsedLeases, LeaseLapse, Renewals, longest_write};
 
-/// With several instances, one of this many seeded faults is a Lease that lapses.
+/// With several instances, one of this many seeded faults lets the Leases of one replica lapse.
 const LAPSES_ONE_IN: u64 = 6;
 
 /// With slots, one of this many seeded faults makes the lists of a process slow.
@@ -24,7 +24,7 @@ const STOPS_ONE_IN: u64 = 6;
 /// Milliseconds of the longest downtime of a stopped process: longer than a Lease lasts.
 const DOWNTIME_MAX_MILLIS: u64 = 20_000;
 
-/// The kinds of faults of a step, each for one random number. The order and the number of the entries are part of
+/// The kinds of faults of a seed, each for one random number. The order and the number of the entries are part of
 /// the meaning of a seed: changing them changes all plans.
 const KINDS: [FaultKind; 13] = {
     use FaultKind::{Crash, Event, Failure, Read, Timed};
@@ -77,7 +77,7 @@ const JITTERS_ONE_IN: u64 = 4;
 /// Separates the random number of jitter from the others'.
 const JITTER_SEED: u64 = 0x6a69_7474_6572;
 
-/// Maximum number of faults of a seed, without jitter and the additional ones of several replicas and external calls.
+/// Maximum number of faults of a seed, without jitter and the additional ones of several replicas and of external calls.
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
 /// The additional fault of a seed with slots, each for one random number, as for [`KINDS`].
@@ -149,8 +149,8 @@ enum AnyOfShards {
 }
 
 impl FaultPoints {
-    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and perhaps jitter and one
-    /// more for several replicas or external calls.
+    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and perhaps one more for
+    /// several replicas, one for an external call, and jitter.
     pub(in crate::testing::sim) fn choose_faults(&self, seed: u64) -> Vec<Fault> {
         let mut rng = Rng::new(seed);
         let n_faults = 1 + rng.below(FAULTS_OF_SEED_MAX);
@@ -210,11 +210,11 @@ impl FaultPoints {
     /// replica takes it.
     fn any_slot_lapse(&self, rng: &mut Rng) -> Fault {
         let time = self.any_time_of_work(rng);
-        let slot = u32::try_from(rng.below(self.n_slots.into())).ok();
+        let leases = LapsedLeases::Slot(u32::try_from(rng.below(self.n_slots.into())).unwrap_or_default());
         let renewals = rng.one_of(&[Renewals::Rejected, Renewals::NoResponse]);
         let length = Duration::from_millis(rng.within(12_000, 25_000));
         let write_delay = longest_write(self.n_slots);
-        Fault::At { time, what: TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, slot }) }
+        Fault::At { time, what: TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, leases }) }
     }
 
     /// Returns a freeze of the process that sends a write, from shortly before or after that on. A Lease expires during
@@ -296,7 +296,7 @@ impl FaultPoints {
         }
     }
 
-    /// Returns a Lease that is not renewed from a few seconds before a write on or, if that is not
+    /// Returns Leases of one replica that are not renewed from a few seconds before a write on or, if that is not
     /// possible, from a random time on.
     fn any_lapse(&self, rng: &mut Rng) -> Fault {
         let before = Duration::from_millis(rng.within(4_000, 10_000));
@@ -306,8 +306,8 @@ impl FaultPoints {
         let renewals = rng.one_of(&[Renewals::Rejected, Renewals::NoResponse]);
         let length = Duration::from_millis(rng.within(12_000, 17_000));
         let time = time.unwrap_or_else(|| self.any_time_of_work(rng));
-        let write_delay = longest_write(self.n_slots);
-        Fault::At { time, what: TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, slot: None }) }
+        let (write_delay, leases) = (longest_write(self.n_slots), LapsedLeases::for_replica(self.n_slots));
+        Fault::At { time, what: TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, leases }) }
     }
 
     /// Returns a stop of a process, or of one after the other, while the state is not final yet.

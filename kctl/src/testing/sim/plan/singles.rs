@@ -9,7 +9,7 @@ use super::{
     ExternalFault, Fault, Freeze, SINGLES_MAX, SKIPPED_EVENT_DELAY, STALE_SERVER_DURATION, TimedFault, WriteFault,
     points::{FaultPoints, fits},
 };
-use crate::testing::sim::lease_lapse::{LeaseLapse, Renewals};
+use crate::testing::sim::lease_lapse::{LapsedLeases, LeaseLapse, Renewals};
 
 /// Offset in seconds of a wrong clock from the start, fast or slow.
 const SKEW: i64 = 3_600;
@@ -90,12 +90,16 @@ impl CallsOfName {
 }
 
 impl FaultPoints {
-    /// Returns each fault alone: a restart once the state had settled, a crash before and after each write, and each
-    /// delivered state skipped. Then follow each restart on each older server, and the other faults of a single request
-    /// or event.
+    /// Returns each fault alone. The most productive ones come first, so that a test fails early:
     ///
-    /// The most productive ones come first, so that a test fails early. At most [`SINGLES_MAX`] are
-    /// returned.
+    /// 1. restarts once the state had settled, and frozen leaders,
+    /// 2. a crash after and before each write, faults of external calls, and each delivered state skipped,
+    /// 3. Leases that lapse, and restarts on each older server,
+    /// 4. the other faults of a single write, read or event,
+    /// 5. long downtimes, and wrong clocks,
+    /// 6. steps that all processes miss. `Search::singles` takes them from the end.
+    ///
+    /// At most [`SINGLES_MAX`] are returned.
     pub(in crate::testing::sim) fn singles(&self) -> Vec<Fault> {
         let writes = || (1..).zip(0..self.n_writes).map(|(nth, _)| nth);
         let events = || (1..).zip(&self.events).map(|(nth, _)| nth);
@@ -241,7 +245,8 @@ impl FaultPoints {
             let time = *time;
             LeaseLapse::BEFORE_WRITE.into_iter().filter_map(move |before| time.checked_sub(before))
         };
-        let lapse = LeaseLapse { renewals: Renewals::Rejected, length: LAPSE_DURATION, write_delay, slot: None };
+        let leases = LapsedLeases::for_replica(self.n_slots);
+        let lapse = LeaseLapse { renewals: Renewals::Rejected, length: LAPSE_DURATION, write_delay, leases };
         let at = |time| Fault::At { time, what: TimedFault::Lapse(lapse) };
         self.write_times_of_work().iter().flat_map(before).map(at).collect()
     }

@@ -322,7 +322,7 @@ fn seeds_lapse_the_lease_of_one_slot() {
     let points = FaultPoints { instances: 3, n_slots: 4, settled, ..FaultPoints::default() };
     let lapses = |seeds: std::ops::Range<u64>| -> Vec<(Duration, u32)> {
         let of = |fault| match fault {
-            Fault::At { time, what: TimedFault::Lapse(LeaseLapse { slot, .. }) } => slot.map(|slot| (time, slot)),
+            Fault::At { time, what: TimedFault::Lapse(lapse) } => lapse.leases.slot().map(|slot| (time, slot)),
             _ => None,
         };
         seeds.flat_map(|seed| points.choose_faults(seed)).filter_map(of).collect()
@@ -430,6 +430,26 @@ fn lapse_report_includes_its_write_delay() {
         let end = format!("its writes arrive {:?} late", longest_write(n_slots));
         assert!(texts.len() > LeaseLapse::BEFORE_WRITE.len(), "singles and seeds have lapses: {texts:?}");
         assert!(texts.iter().all(|text| text.ends_with(&end)), "{n_slots} slots: {texts:?}");
+    }
+}
+
+#[test]
+fn lapse_report_names_the_leases() {
+    let replica = "all Lease requests of the replica whose slot Lease changed last".to_owned();
+    let slots = [0, 1, 2, 3].map(|slot| format!("requests of its owner for the Lease of slot {slot}"));
+    let of_shards = slots.into_iter().chain([replica]).collect();
+    for (n_slots, expected) in [(0, vec!["Lease requests of the leader".to_owned()]), (4, of_shards)] {
+        let (write_times, settled) = (vec![Duration::from_secs(20)], Duration::from_secs(60));
+        let points = FaultPoints { write_times, n_writes: 1, instances: 2, n_slots, settled, ..FaultPoints::default() };
+        let mut named = BTreeSet::new();
+        for fault in points.singles().into_iter().chain((0..400).flat_map(|seed| points.choose_faults(seed))) {
+            if let Fault::At { what: TimedFault::Lapse(lapse), .. } = fault {
+                let text = lapse.to_string();
+                let leases = expected.iter().find(|leases| text.starts_with(leases.as_str()));
+                named.insert(leases.unwrap_or_else(|| panic!("{n_slots} slots: {text}")));
+            }
+        }
+        assert_eq!(named.len(), expected.len(), "{n_slots} slots: {named:?}");
     }
 }
 

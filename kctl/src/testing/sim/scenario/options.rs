@@ -16,7 +16,7 @@ use super::{FailingKeys, FreshStart, Scenario, ServerSelection, Simulated, Spawn
 /// Number of slots in a sharded scenario: few, because each costs a renewal every 2 s of simulated time.
 const SLOTS: u32 = 4;
 /// The names of the checkers. A rule of a scenario can't have one of them, because reports name only the checker.
-const CHECKERS: [&str; 18] = [
+const CHECKERS: [&str; 19] = [
     "a change reaches all objects",
     "a key never runs twice at once",
     "bounded requests per change",
@@ -33,6 +33,7 @@ const CHECKERS: [&str; 18] = [
     "the app yields",
     "the newest generation is observed",
     "the same final state",
+    "the simulation",
     "the state settles",
     "the steps of the scenario",
 ];
@@ -149,8 +150,11 @@ impl Scenario {
     ///
     /// Plans of seeds also contain Leases of slots that are deleted by hand, and processes that
     /// crash and have slow lists after their restart. Slots move while such a list is in flight,
-    /// and the watch is past it when it arrives. A process may be frozen in a reconcile for longer
-    /// than its Leases last, as by SIGSTOP.
+    /// and the watch is past it when it arrives. A seed may have one more fault:
+    ///
+    /// * A process is frozen in a reconcile, as by SIGSTOP. In most cases its Leases expire.
+    /// * The clock of a process jumps.
+    /// * The owner of one slot fails to renew the slot's Lease, and keeps its other Leases.
     ///
     /// ```
     /// use kctl::testing::Scenario;
@@ -545,6 +549,10 @@ mod tests {
             (
                 new().invariant("no hot loop", fine),
                 format!(r#"rule "no hot loop": a checker has this name; {another}"#),
+            ),
+            (
+                new().settled("the simulation", fine),
+                format!(r#"rule "the simulation": a checker has this name; {another}"#),
             ),
         ];
         for (scenario, expected) in cases {

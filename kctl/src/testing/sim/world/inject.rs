@@ -220,8 +220,8 @@ impl Shared {
                 self.crash(instance);
             }
             TimedFault::Lapse(lapse) => {
-                let lease = lapse.slot.map(|slot| slot_name((self.scenario.app)().name(), slot));
-                let holder = match lapse.slot {
+                let lease = lapse.leases.slot().map(|slot| slot_name((self.scenario.app)().name(), slot));
+                let holder = match lapse.leases.slot() {
                     Some(slot) => self.checks.lock().owner(slot),
                     None => self.checks.lock().leader(),
                 };
