@@ -135,9 +135,9 @@ impl Managed {
         }
     }
 
-    /// Removes fields from all managers except `manager` whose version `fits` accepts. Managers that own no more fields
-    /// are removed. `fits` receives the `apiVersion` of an entry. Fields have the names of one version, and can only be
-    /// compared with entries of versions that name them alike.
+    /// Removes fields from all managers whose version `fits` accepts, except from `manager`. Managers that own no more
+    /// fields are removed. `fits` receives the `apiVersion` of an entry. Fields have the names of one version, and can
+    /// only be compared with entries of versions that name them alike.
     pub(crate) fn take_from_others(
         &mut self,
         fields: &FieldSet,

@@ -150,8 +150,8 @@ impl Changes {
         &there.unwrap_or(&self.here).set
     }
 
-    /// Removes the changed fields from all managers but one. Removed fields are taken as well: an update that removes a
-    /// field ends its ownership.
+    /// Removes the changed fields from all managers except `manager`, or from all managers if it is `None`. Removed
+    /// fields are taken as well: an update that removes a field ends its ownership.
     pub(super) fn take_from_others(&self, managed: &mut Managed, manager: Option<&Manager>) {
         let is_elsewhere = |version: &str| self.elsewhere.iter().any(|there| there.api_version == version);
         for fields in [&self.here.set, &self.here.removed] {

@@ -3,7 +3,8 @@
 //! Behaviour: the `defaults.go` of each group in `k8s.io/kubernetes/pkg/apis`, and recorded responses of kube-apiserver
 //! 1.37.
 //!
-//! The steps of `default_object`, in this order:
+//! The steps of `default_object`, in this order. `Defaults::set_rest` of the kind runs them, and may take parts out of
+//! the object before and put them back afterwards:
 //!
 //! 1. Decoding: nulls, zero values and empty lists of fields that Go omits are removed. Quantities and times get their
 //!    canonical form, so that two ways to write an object are stored alike.

@@ -65,8 +65,8 @@ fn remove(store: &mut Store, resource: &GroupResource, key: &Key, last: Value) -
     last.into()
 }
 
-/// Returns `true` if two states differ only in the times of their `managedFields`. Each write sets the time of an entry
-/// to the present, so without this exception every write would be a change.
+/// Returns `true` if two states differ at most in the times of their `managedFields`. A write may renew a time and
+/// change nothing else in the stored object; it is skipped.
 fn is_same_object(old: &Value, new: &Value) -> bool {
     fields_equal(old, new, |name, old, new| old == new || (name == "metadata" && fields_equal(old, new, is_same_field)))
 }

@@ -1,11 +1,13 @@
 //! Decides how long past states can be listed, like kube-apiserver's compaction of etcd (`compact.go` of
 //! `k8s.io/apiserver/pkg/storage/etcd3`).
 //!
-//! Every five minutes the state of five minutes ago becomes the oldest one, so a `continue` token lasts between five
-//! and ten minutes. No timer runs: elapsed ticks are computed when a list or a write needs them.
+//! Every five minutes the state of five minutes ago becomes the oldest one. So a `continue` token lasts between five
+//! and ten minutes after the next write of any object, and without limit before that write. It ends earlier when the
+//! history no longer reaches back to it: after [`HISTORY_LEN_MAX`](super::HISTORY_LEN_MAX) more events of its resource.
+//! No timer runs: elapsed ticks are computed when a list or a write needs them.
 //!
-//! This limits only pages and exact versions. The history for watches is limited by its length, as the watch cache of
-//! kube-apiserver is.
+//! This limits only pages and exact versions, and drops nothing. The history for watches is limited by its length, as
+//! the watch cache of kube-apiserver is; `Store::compact` drops it. `Journal::compact_if_needed` shortens a file.
 
 use jiff::{SignedDuration, Timestamp};
 

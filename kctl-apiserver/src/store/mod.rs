@@ -75,7 +75,7 @@ pub(crate) struct Store {
     pub(crate) change_observer: Option<ChangeObserver>,
     /// The client whose request is being handled, for the records of changes.
     pub(crate) origin: ChangeOrigin,
-    /// Decides which revisions can still be listed.
+    /// Decides which revisions can still be listed. `compacted` is about the history instead, which watches read.
     compaction: Compaction,
     /// Changes that controllers have not seen. Bounded by the changes of one request: the controllers take them after
     /// each request.
@@ -318,12 +318,15 @@ impl Store {
         self.changed.send_modify(|_| {});
     }
 
-    /// Returns the oldest revision that a `continue` token or an exact `resourceVersion` may name.
+    /// Returns the oldest revision that a `continue` token or an exact `resourceVersion` may name. The history of a
+    /// table may begin later: then [`Table::at_revision`] has no state for the token either.
     pub(crate) fn compacted_pages(&self) -> u64 {
         self.compaction.advance(self.clock.now(), self.revision).compacted
     }
 
-    /// Drops the whole history: earlier watches and continued lists get 410.
+    /// Drops the history of all resources: earlier watches and continued lists get 410. Only
+    /// `ApiServer::compact` calls this. Otherwise `compaction` ends continued lists, and [`HISTORY_LEN_MAX`] bounds the
+    /// history.
     pub(crate) fn compact(&mut self) {
         debug_assert!(self.compacted <= self.revision, "no event of the future is dropped");
         self.compacted = self.revision;

@@ -15,8 +15,9 @@ use tokio::sync::Notify;
 use super::{EventLines, Key, Object, object::ValueCache};
 use crate::{request::RequestInfo, stale::StaleState};
 
-/// The number of events of each resource in the history. A watch that starts before the oldest event gets 410, as after
-/// a compaction of etcd. The limit is per resource: many changes of Leases do not drop the history of Pods.
+/// The number of events of each resource in the history. A watch from a revision before the last dropped event
+/// (`Table::compacted`) gets 410, as after a compaction of etcd. The limit is per resource: many changes of Leases do
+/// not drop the history of Pods.
 pub(crate) const HISTORY_LEN_MAX: usize = 10_000;
 
 /// The number of events that are searched one by one from the end of the history, before a binary search. The events of

@@ -110,8 +110,9 @@ pub(super) fn merge_strategically(
 }
 
 /// Returns the patched object. For a merge patch or strategic merge patch that does not set `metadata.managedFields`,
-/// they are removed here; [`apply::update`] restores them from the live object. A patch that sets them is merged into
-/// the stored list, and `apply::update` decides about the result: an empty list removes all managers.
+/// they are removed here; [`apply::update`] restores them from the live object. A patch that sets them replaces the
+/// stored list, and `apply::update` decides about the result: an empty list removes all managers, and `null` keeps the
+/// stored ones.
 fn patch_object(info: &RequestInfo, patch_type: PatchType, old: &Value) -> Result<Value, StatusError> {
     debug_assert!(patch_type != PatchType::Apply, "`apply_patch` merges by ownership");
     if patch_type == PatchType::Json {

@@ -1,7 +1,9 @@
 //! `metadata.managedFields` of a write: the fields that its field manager owns.
 //!
 //! A client owns the fields that it sends or changes, not those that the server fills in afterwards. [`choose_source`]
-//! and `prepare` keep the state of the object from which the fields are computed, and [`set`] computes them.
+//! and `prepare` keep the state of the object from which the fields are computed, and [`set`] computes them. If
+//! webhooks or policies may mutate the object, [`managed_fields_before_admission`] computes them earlier, because
+//! admission sees them, and [`set`] stores the fields that admission has left.
 //!
 //! There are three states of an object: as the client sent it, with defaults, and as it is stored. The compared state
 //! decides about the ownership of defaulted fields, and it differs by kind. These types choose the state:
@@ -10,10 +12,11 @@
 //! |---|---|---|
 //! | [`Ownership`] | the verb | if owners are computed from a state at all, or are given |
 //! | [`OwnedState`] | the kind, or a part of it | the state of an updated object |
-//! | [`OwnershipSource`] | `choose_source` | the state of this update, after rules and exceptions |
-//! | [`NewObjectStates`] | `prepare` | both states of a new object, which always has `OwnershipSource::Stored` |
+//! | [`OwnershipSource`] | `choose_source` | the state of this update, after rules and exceptions; `Stored` on create |
+//! | [`OwnershipSource`] | `mutating_admission` | the fields that admission has left, of a new or updated object |
+//! | [`NewObjectStates`] | `prepare` | both states of a new object; [`set`] needs them only if its source is `Stored` |
 //!
-//! Each field of `Kind::managed_fields` is read by one step:
+//! The steps read these fields of `Kind::managed_fields`:
 //!
 //! | step | of | reads |
 //! |---|---|---|
@@ -22,9 +25,11 @@
 //! | `remove_unowned` | create | `unowned`: fields that are removed from the state |
 //! | `remove_filled_in` | both | `filled_in`: fields that are removed from the state unless the client sent them |
 //! | `reset_fields` | both | `reset_fields`: fields that the manager never owns |
+//! | `managed_fields_before_admission` | both | calls the steps above, if webhooks or policies may mutate the object |
 //!
-//! `remove_filled_in` compares with the sent object after `complete_sent`. For a list in `extended_lists`, the sent items
-//! replace the stored ones, here and in `omits_filled_in`; an empty list in `absent_when_empty` counts as left out.
+//! `remove_filled_in` compares with the sent object after `complete_sent`. For a list in `extended_lists`, the sent
+//! items replace the stored ones, here and in `omits_filled_in`; an empty list in `absent_when_empty` counts as left
+//! out.
 
 use serde_json::Value;
 

@@ -5,7 +5,8 @@ use serde_json::Value;
 /// Calls a function with the object, which lacks some parts during the call.
 pub(crate) type DefaultRest = fn(&mut Value, &mut dyn FnMut(&mut Value));
 
-/// The defaults of a kind, in the order in which decoding sets them.
+/// The defaults of a kind. An update runs `keep_before` first. Then `set_rest` calls the function that decodes the
+/// object and runs `set`. After the strategy, `again_after_update` repeats this.
 pub(crate) struct Defaults {
     /// Returns the reason why a sent object can't be decoded.
     pub(crate) decode_error: fn(&Value) -> Option<String>,

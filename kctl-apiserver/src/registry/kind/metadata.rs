@@ -15,9 +15,10 @@ pub(crate) struct Metadata {
     pub(crate) generation: Generation,
     /// Fields of the metadata whose change counts as a generation, too.
     pub(crate) counted: &'static [&'static str],
-    /// The metadata has defaults.
+    /// `Defaults::set` sets defaults of the metadata.
     pub(crate) has_defaults: bool,
-    /// Sets defaults of the metadata that depend on the rest, in each write and read.
+    /// Sets defaults of the metadata that depend on the rest of an updated object, and that no manager owns. A new
+    /// object gets them from `Strategy::prepare_create` of its kind.
     pub(crate) default: fn(&mut Value),
 }
 

@@ -28,7 +28,8 @@ pub(crate) trait RequestContext {
 }
 
 /// The strategy of a kind. The functions are in the order in which they run: first for new objects, then for updates,
-/// then for both. `drop_unstored` also runs after `prepare_update`, and `set_times` before it.
+/// then for both. `drop_unstored` also runs after `prepare_update`. `set_times` runs before `prepare_update`, and for a
+/// new object before `complete_create`.
 pub(crate) struct Strategy {
     /// A `PUT` creates an object that does not exist (`AllowCreateOnUpdate`).
     pub(crate) creates_on_update: bool,

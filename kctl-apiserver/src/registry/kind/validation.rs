@@ -13,7 +13,7 @@ pub(crate) type Validate = fn(&Value, &mut Errors);
 /// Validates the change from an old object to a new one.
 pub(crate) type ValidateChange = fn(&Value, &Value, &mut Errors);
 
-/// The validation of a kind, in the order in which it runs.
+/// The validation of a kind, in the order in which it runs. `write/validate.rs` lists which functions a write runs.
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate rule, with its name in kube-apiserver")]
 pub(crate) struct Validation {
     /// The permissions that an object grants, which its writer must hold (`write/escalation.rs`).
@@ -23,7 +23,8 @@ pub(crate) struct Validation {
     pub(crate) device_requests: Option<&'static str>,
     /// The metadata is validated only if the rest of the object is valid.
     pub(crate) validates_metadata_last: bool,
-    /// `validate` checks only the name and the specification, so an unchanged specification is not validated again.
+    /// `validate` checks only the name and the spec. An update that changes neither skips `validate`, `validate_update`
+    /// and the tags of the API.
     pub(crate) validates_spec_only: bool,
     /// A write of a subresource is validated like one of the object.
     pub(crate) validates_subresources: bool,
@@ -39,12 +40,12 @@ pub(crate) struct Validation {
     pub(crate) validate_status: ValidateChange,
     /// Validates the change that a write of `status` makes, where rules depend on the clock: now, old, new.
     pub(crate) validate_status_at: fn(Timestamp, &Value, &Value, &mut Errors),
-    /// Returns the signer of certificates for which a write needs the permission to `sign`: subresource, old, new.
-    pub(crate) signer: for<'a> fn(Subresource, &'a Value, &Value) -> Option<&'a str>,
-    /// Adds the warnings about a created or changed object: old, new, warnings.
+    /// Adds the warnings about a created or changed object, if it is valid: old, new, warnings.
     pub(crate) warn: fn(Option<&Value>, &Value, &mut Vec<String>),
     /// Warnings are repeated when the generation changes, not with each write.
     pub(crate) warns_once_per_generation: bool,
+    /// Returns the signer of certificates for which a write needs the permission to `sign`: subresource, old, new.
+    pub(crate) signer: for<'a> fn(Subresource, &'a Value, &Value) -> Option<&'a str>,
 }
 
 impl Validation {
@@ -61,9 +62,9 @@ impl Validation {
         validate_subresource: |_, _, _, _| {},
         validate_status: |_, _, _| {},
         validate_status_at: |_, _, _, _| {},
-        signer: |_, _, _| None,
         warn: |_, _, _| {},
         warns_once_per_generation: false,
+        signer: |_, _, _| None,
     };
 }
 

@@ -17,7 +17,8 @@ use crate::{
     validation::{declared, pod, volume_claim},
 };
 
-/// Validates that `podManagementPolicy` is unchanged. Tags of the API make the other fields immutable.
+/// Validates that `podManagementPolicy` is unchanged. A tag of the API makes it immutable as well; the response has
+/// equal errors once. The other immutable fields have a tag alone.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let field = "podManagementPolicy";
     Field::new(&new["spec"], "spec", errors).at(field).immutable(&old["spec"][field]);
