@@ -34,7 +34,7 @@ struct Library {
 }
 
 impl Library {
-    /// Finds the library of a package, `None` if the app is in it or if there is none.
+    /// Finds the library of a package. Returns `None` if the package has only a program, or if the app is in the library.
     fn open(folder: &Path, root: &Path) -> Result<Option<Self>, AddFailure> {
         let file = folder.join("src/lib.rs");
         if file == root || !file.is_file() {
