@@ -23,6 +23,8 @@ pub(super) struct Project {
     pub(super) root: PathBuf,
     /// Kinds that `#[resource]` declares, in the order of files.
     pub(super) kinds: Vec<Kind>,
+    /// The package's library, unless the app is in it.
+    library: Option<Library>,
 }
 
 /// The library of a package whose app is in `main.rs`: another crate than the app's.
@@ -31,19 +33,23 @@ struct Library {
     name: String,
     /// Modules that `lib.rs` declares and `main.rs` does not.
     modules: Vec<String>,
+    /// The private ones among them, which other crates can't name.
+    private_modules: Vec<String>,
 }
 
 impl Library {
-    /// Finds the library of a package, `None` if the app is in it or if there is none.
+    /// Finds the library of a package. Returns `None` if the package has only a program, or if the app is in the library.
     fn open(folder: &Path, root: &Path) -> Result<Option<Self>, AddFailure> {
         let file = folder.join("src/lib.rs");
         if file == root || !file.is_file() {
             return Ok(None);
         }
         let Some(name) = source::library_name(&read(&folder.join("Cargo.toml"))?) else { return Ok(None) };
-        let (of_root, mut modules) = (source::modules(&read(root)?), source::modules(&read(&file)?));
+        let (text, of_root) = (read(&file)?, source::modules(&read(root)?));
+        let (mut modules, mut private_modules) = (source::modules(&text), source::private_modules(&text));
         modules.retain(|module| !of_root.contains(module));
-        Ok(Some(Self { name, modules }))
+        private_modules.retain(|module| !of_root.contains(module));
+        Ok(Some(Self { name, modules, private_modules }))
     }
 
     /// Returns the path of the module in a file of `src`, `None` for a module of the app's crate.
@@ -79,16 +85,22 @@ impl Project {
             let syntax = |message| AddFailure::Syntax { path: file.clone(), message };
             kinds.extend(source::kinds(read(&file)?.trim_start_matches(BYTE_ORDER_MARK), &path).map_err(syntax)?);
         }
-        Ok(Self { folder: folder.into(), root, kinds })
+        Ok(Self { folder: folder.into(), root, kinds, library })
     }
 
     /// Returns the version of a kind that is stored, because a kind alone without it can't be served.
     ///
     /// If every version has `storage = false`, returns the first one.
+    ///
+    /// # Errors
+    /// The kind is unknown, or the app's modules can't name its module.
     pub(super) fn kind(&self, kind: &str) -> Result<&Kind, AddFailure> {
         let mut versions = self.kinds.iter().filter(|known| known.name == kind);
         let stored = versions.clone().find(|version| version.is_stored);
-        stored.or_else(|| versions.next()).ok_or_else(|| AddFailure::NoKind { kind: kind.into(), known: self.names() })
+        let unknown = || AddFailure::NoKind { kind: kind.into(), known: self.names() };
+        let found = stored.or_else(|| versions.next()).ok_or_else(unknown)?;
+        self.check_module(found)?;
+        Ok(found)
     }
 
     /// Returns the kinds for an error message, sorted and without repeating one that has several versions.
@@ -97,6 +109,19 @@ impl Project {
         names.sort_unstable();
         names.dedup();
         if names.is_empty() { "none".into() } else { names.join(", ") }
+    }
+
+    /// Checks that the app's modules can name the module of a kind.
+    ///
+    /// # Errors
+    /// The package's library keeps it private.
+    fn check_module(&self, kind: &Kind) -> Result<(), AddFailure> {
+        let module = kind.path.split_once("::").map(|(_crate, module)| module);
+        let mut private = self.library.iter().flat_map(|library| &library.private_modules);
+        match private.find(|name| module == Some(name.as_str())) {
+            Some(name) => Err(AddFailure::Private { names: name.clone(), file: "src/lib.rs".into() }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the file that declares a kind, relative to the project.

@@ -201,6 +201,13 @@ pub(super) fn modules(text: &str) -> Vec<String> {
     file.iter().flat_map(|file| &file.items).filter_map(module_name).collect()
 }
 
+/// Returns the private modules of a file, which other crates can't name.
+pub(super) fn private_modules(text: &str) -> Vec<String> {
+    let file = syn::parse_file(text).ok();
+    let is_private = |item: &&Item| matches!(item, Item::Mod(module) if !matches!(module.vis, Visibility::Public(_)));
+    file.iter().flat_map(|file| &file.items).filter(is_private).filter_map(module_name).collect()
+}
+
 /// Returns the name of the library in a `Cargo.toml`: `name` in `[lib]`, or the package's name with underscores.
 pub(super) fn library_name(manifest: &str) -> Option<String> {
     let (mut section, mut package, mut library) = ("", None, None);

@@ -498,6 +498,33 @@ fn kinds_of_the_library_have_its_path() {
 }
 
 #[test]
+fn private_module_of_the_library_is_named() {
+    let folder = Folder::new("private-module", "fn main() { kctl::App::new(\"web\"); }\n");
+    write(
+        &folder.0.join("Cargo.toml"),
+        "[package]\nname = \"web\"\n[lib]\nname = \"site\"\n[dependencies]\nkctl = \"0.1\"\n",
+    )
+    .unwrap();
+    write(&folder.0.join("src/lib.rs"), "mod shop;\npub use shop::Shop;\n").unwrap();
+    write(&folder.0.join("src/shop.rs"), MAIN).unwrap();
+    let additions = || {
+        [
+            Addition::Webhook { kind: "Shop".into() },
+            Addition::Version { version: "v2".into(), kind: Some("Shop".into()) },
+        ]
+    };
+    for addition in additions() {
+        let error = folder.add(addition).unwrap_err();
+        assert_eq!(error, "the new module needs `shop`, which src/lib.rs keeps private: write `pub` there");
+    }
+    write(&folder.0.join("src/lib.rs"), "pub mod shop;\n").unwrap();
+    for addition in additions() {
+        folder.add(addition).unwrap();
+    }
+    assert!(folder.text("src/shop_webhook.rs").contains("use site::shop::Shop;\n"));
+}
+
+#[test]
 fn kind_that_shadows_a_type_is_rejected() {
     let main = MAIN.replace("\"Shop\"", "\"Api\"").replace("ShopSpec", "ApiSpec");
     let folder = Folder::new("taken-kind", &main);
