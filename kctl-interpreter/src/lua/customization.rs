@@ -296,6 +296,7 @@ fn script(
 #[derive(Clone, Debug, Default)]
 pub struct Scripts {
     /// The rules by `apiVersion` and `kind`. The rules of one operation are in the order of the customizations' names.
+    /// Invariant: no list is empty.
     by_target: BTreeMap<Target, Vec<ScriptRule>>,
 }
 
@@ -364,6 +365,8 @@ impl Scripts {
         let mut customizations: Vec<Customization> = customizations.into_iter().collect();
         customizations.sort_by(|a, b| a.name.cmp(&b.name));
         let mut by_target = BTreeMap::<_, Vec<ScriptRule>>::new();
+        // A kind without a script gets no entry, which `is_empty` relies on.
+        customizations.retain(|customization| !customization.scripts.is_empty());
         for Customization { name, target, scripts } in customizations {
             let rules = by_target.entry(target).or_default();
             for (operation, script) in scripts {
