@@ -92,7 +92,7 @@ pub(super) struct Budget {
     deadline: Mutex<Option<Instant>>,
     /// Set once time or steps ran out.
     is_exceeded: AtomicBool,
-    /// Set once an allocation failed.
+    /// Set once an allocation failed, or a result was too large.
     is_out_of_memory: AtomicBool,
     /// The line that ran when the budget was exceeded; 0 if it is unknown.
     line: AtomicUsize,
@@ -164,12 +164,12 @@ impl Budget {
         self.is_exceeded.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` once an allocation failed.
+    /// Returns `true` once an allocation failed, or a result was too large.
     pub(super) fn is_out_of_memory(&self) -> bool {
         self.is_out_of_memory.load(Ordering::Relaxed)
     }
 
-    /// Records that an allocation failed, so that each further step fails too.
+    /// Records that an allocation failed, or that a result was too large. Each further step of the run fails too.
     pub(super) fn set_out_of_memory(&self) {
         self.is_out_of_memory.store(true, Ordering::Relaxed);
     }

@@ -108,6 +108,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::lua::ErrorClass;
 
     #[test]
     fn scripts_with_equal_sources_never_share_a_state() {
@@ -125,5 +126,25 @@ mod tests {
         assert!(pool.take(&first).is_some());
         assert!(pool.take(&first).is_none(), "the remaining state belongs to the second script");
         assert!(pool.take(&second).is_some());
+    }
+
+    #[test]
+    fn state_is_dropped_after_a_limit() {
+        let large = "local s, t = 'x', {} for i = 1, 19 do s = s .. s end for i = 1, 100 do t[i] = s end return t";
+        for (body, class, n_idle) in [
+            ("return {}", None, 1),
+            ("error('x')", Some(ErrorClass::Runtime), 1),
+            ("local t = {} for i = 1, 1e9 do t[i] = {i} end", Some(ErrorClass::Memory), 0),
+            (large, Some(ErrorClass::Memory), 0),
+            ("while true do end", Some(ErrorClass::Timeout), 0),
+        ] {
+            let limits = Limits::default().time(Duration::from_secs(60)).steps(3_000_000).memory_bytes(8 << 20);
+            let (pool, object) = (Pool::new(limits), json!({ "kind": "Widget" }));
+            let script = Script::compile(&format!("function ReflectStatus(o) {body} end"), "ReflectStatus").unwrap();
+            let inputs = ScriptInputs { desired: Some(&object), ..ScriptInputs::default() };
+            let result = pool.interpret("InterpretStatus", &script, &inputs);
+            assert_eq!(result.err().map(|error| error.class()), class, "{body}");
+            assert_eq!(pool.idle.lock().len(), n_idle, "{body}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::compile::{describe, load};
 use super::concat;
-use super::error::ScriptError;
+use super::error::{ErrorClass, ScriptError};
 use super::jump;
 use super::library;
 use super::limits::{Budget, Limits, hook_interval};
@@ -118,6 +118,22 @@ impl State {
         n_results: usize,
     ) -> Result<Vec<Returned>, ScriptError> {
         self.budget.start(limits);
+        self.run_and_convert(script, limits, args, n_results).inspect_err(|error| {
+            // The library records an allocation that failed below a `pcall`, but no other one.
+            if error.class() == ErrorClass::Memory {
+                self.budget.set_out_of_memory();
+            }
+        })
+    }
+
+    /// Runs the script, and converts its first `n_results` values.
+    fn run_and_convert(
+        &self,
+        script: &Script,
+        limits: &Limits,
+        args: &[&Value],
+        n_results: usize,
+    ) -> Result<Vec<Returned>, ScriptError> {
         let values = self.run(script, limits, args).map_err(|failure| match failure {
             Failure::Lua(error) => describe(&error, script.function(), limits, Some(&self.budget)),
             Failure::Script(error) => error,
