@@ -88,7 +88,7 @@ pub(super) fn hook_interval(used_bytes: usize) -> u32 {
 pub(super) struct Budget {
     /// Steps that the run may still take.
     steps_left: AtomicU64,
-    /// The end of the run; `None` before the first one.
+    /// The end of the run; `None` between two runs.
     deadline: Mutex<Option<Instant>>,
     /// Set once time or steps ran out.
     is_exceeded: AtomicBool,
@@ -135,7 +135,12 @@ impl Budget {
         self.random.store(RANDOM_SEED, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the run has lasted for `time` or longer. It started with `limits`.
+    /// Ends the run. Until the next one starts, no time passes for the budget.
+    pub(super) fn stop(&self) {
+        *self.deadline.lock() = None;
+    }
+
+    /// Returns `true` if the run has lasted for `time` or longer; `false` between two runs. It started with `limits`.
     pub(super) fn has_lasted(&self, time: Duration, limits: &Limits) -> bool {
         let passed = |deadline| Self::now().checked_add(limits.time).is_none_or(|now| now >= deadline + time);
         self.deadline.lock().is_some_and(passed)

@@ -129,6 +129,22 @@ mod tests {
     }
 
     #[test]
+    fn idle_time_does_not_count_as_run() {
+        let limits = Limits::default();
+        let script = Script::compile("function InterpretHealth(o) return true end", "InterpretHealth").unwrap();
+        let (pool, object) = (Pool::new(limits.clone()), json!({ "kind": "Widget" }));
+        let state = State::new(&script, &limits).unwrap();
+        assert!(!state.has_lasted(Duration::ZERO, &limits), "no run has started");
+        let _results = state.call(&script, &limits, &[&object], 1).unwrap();
+        assert!(state.has_lasted(Duration::ZERO, &limits));
+        assert!(state.reset() && !state.has_lasted(Duration::ZERO, &limits), "the run has ended");
+        pool.put(&script, state);
+        let error = pool.interpret("InterpretHealth", &script, &ScriptInputs::default()).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::WrongInput);
+        assert!(!script.is_slow(), "the call ended before a run");
+    }
+
+    #[test]
     fn state_is_dropped_after_a_limit() {
         let large = "local s, t = 'x', {} for i = 1, 19 do s = s .. s end for i = 1, 100 do t[i] = s end return t";
         for (body, class, n_idle) in [

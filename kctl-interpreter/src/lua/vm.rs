@@ -72,7 +72,7 @@ const GC_PAUSE: i32 = 120;
 const GARBAGE_BYTES_MAX: usize = 1 << 20;
 
 impl State {
-    /// Returns `true` if the last run lasted for `time` or longer.
+    /// Returns `true` if a run since the last [`State::reset`] lasted for `time` or longer.
     pub(super) fn has_lasted(&self, time: Duration, limits: &Limits) -> bool {
         self.budget.has_lasted(time, limits)
     }
@@ -185,9 +185,10 @@ impl State {
         Ok(values)
     }
 
-    /// Returns `true` if the state can serve another run, after freeing the garbage of the last
-    /// one.
+    /// Ends the run. Returns `true` if the state can serve another run, after freeing the garbage of the last one.
     pub(super) fn reset(&self) -> bool {
+        // A call without an input starts no run. It must not count the time since the last one.
+        self.budget.stop();
         if self.budget.is_exceeded() || self.budget.is_out_of_memory() {
             return false;
         }
