@@ -28,8 +28,12 @@ use parking_lot::Mutex;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Time for loading the script and calling its function; one second by default, as in Karmada
-    /// (`RunScript` in `luavm/lua.go`).
+    /// Time for running the script, which defines its function, and for calling that function; one second by default, as in
+    /// Karmada (`RunScript` in `luavm/lua.go`).
+    ///
+    /// A run may exceed it by a tenth of a second. It does not include the time to compile the script, whose length is
+    /// bounded by [`SOURCE_BYTES_MAX`](super::SOURCE_BYTES_MAX), and to convert the result, which is bounded by
+    /// [`Limits::memory_bytes`].
     pub time: Duration,
     /// Maximum number of steps of the virtual machine and the library; unlimited by default, so
     /// that the time limit applies.
@@ -49,7 +53,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sets the time for loading the script and calling its function.
+    /// Sets the time for running the script and calling its function.
     #[must_use]
     pub fn time(mut self, time: Duration) -> Self {
         self.time = time;

@@ -11,7 +11,7 @@ use super::limits::Limits;
 use super::script::Script;
 use super::vm::State;
 
-/// Maximum number of idle states. One holds some 200 KiB with its library. Beyond this number the
+/// Maximum number of idle states. One holds some 200 KiB, most of it the library. Beyond this number the
 /// state that is idle for longest is dropped.
 const IDLE_MAX: usize = 64;
 
@@ -39,8 +39,8 @@ impl Pool {
     /// Runs the script for the operation of that name, and returns the result in the JSON form of
     /// [`Op::encode`](crate::operation::Op::encode).
     ///
-    /// It blocks the thread for up to [`Limits::time`]. Call it from `tokio::task::spawn_blocking`
-    /// if other tasks share the thread. A [`Registry`](crate::registry::Registry) moves the other tasks
+    /// It blocks the thread for up to [`Limits::time`], plus the time that this limit leaves out. Call it from
+    /// `tokio::task::spawn_blocking` if other tasks share the thread. A [`Registry`](crate::registry::Registry) moves the other tasks
     /// to another thread (`block_in_place`) from the second call of a slow script on. It can't on a current-thread
     /// runtime.
     ///
@@ -58,8 +58,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// [`ScriptError`] if the script or the inputs are wrong. A retry with the same object gives
-    /// the same error.
+    /// [`ScriptError`] if the script or the inputs are wrong, or the run exceeded a limit. A retry with the same object gives
+    /// the same error, except after a timeout.
     pub fn interpret(&self, operation: &str, script: &Script, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let operation =
             ScriptFunction::from_name(operation).ok_or_else(|| ScriptError::unsupported_operation(operation))?;

@@ -79,8 +79,10 @@ impl State {
 
     /// Creates a state and compiles the script.
     ///
+    /// The limits of a run do not hold yet: [`SOURCE_BYTES_MAX`](super::SOURCE_BYTES_MAX) bounds the work.
+    ///
     /// # Errors
-    /// The source does not compile, or the memory limit is too small for it.
+    /// The source does not compile.
     pub(super) fn new(script: &Script, limits: &Limits) -> Result<Self, ScriptError> {
         let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::default())
             .map_err(|error| describe(&error, script.function(), limits, None))?;
