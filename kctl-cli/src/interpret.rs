@@ -42,8 +42,8 @@ pub(crate) struct InterpretOptions {
     /// Only validate the customizations, as Karmada's webhook does when they are installed
     #[arg(long, conflicts_with = "operation")]
     check: bool,
-    /// A file with `ResourceInterpreterCustomization`s, or a folder of such files; by default the bundled and the built-in
-    /// interpreters are used
+    /// A file with `ResourceInterpreterCustomization`s, or a folder of such files. They are asked before the bundled and the
+    /// built-in interpreters
     #[arg(short = 'f', long, visible_alias = "filename", value_name = "FILE|DIR")]
     customization: Vec<PathBuf>,
     /// A folder in Karmada's layout, `<group>/<version>/<Kind>/customizations.yaml`, instead of the bundled scripts for widely used
@@ -131,8 +131,8 @@ enum InterpretError {
 
 /// Runs the operation on the chain of layers and prints its answer as JSON or YAML.
 ///
-/// The chain is the same as in a control plane: `--customization` first, then third-party scripts, then the built-in
-/// kinds. With `--check` parsing the customizations is all that happens, and success prints nothing.
+/// The layers have the order of a control plane, but there are no webhooks: `--customization` first, then third-party
+/// scripts, then the built-in kinds. With `--check` parsing the customizations is all that happens, and success prints nothing.
 ///
 /// # Errors
 /// See [`InterpretError`]. Wrong usage exits with clap's message and status 2.

@@ -55,7 +55,7 @@ pub enum LayerKind {
     Webhook,
     /// Lua scripts for widely used kinds, which come with the control plane.
     ThirdParty,
-    /// Rules for the built-in kinds of Kubernetes, such as Deployment and Job.
+    /// Rules for the built-in kinds of Kubernetes, such as Deployment and Job. `InterpretStatus` and `Prune` have a rule for every kind.
     Native,
 }
 
@@ -102,7 +102,10 @@ pub trait Layer: Send + Sync {
         false
     }
 
-    /// Answers an operation for which [`Layer::handles`] returned `true`, in the JSON form of [`Op::encode`].
+    /// Answers an operation, in the JSON form of [`Op::encode`].
+    ///
+    /// The chain calls the first layer whose [`Layer::handles`] returned `true`. If no layer has a rule, it calls the layer at
+    /// [`LayerKind::Native`], which returns the error.
     ///
     /// The returned future may be dropped before it ends, for example when the caller's timeout passes.
     fn interpret<'a>(&'a self, operation: Operation, inputs: &'a Inputs) -> LayerFuture<'a>;
@@ -135,7 +138,7 @@ pub enum ChainError {
         /// The layer that is waited for.
         layer_kind: LayerKind,
     },
-    /// The layer that has the rule failed. Later layers are not called: their rules for the kind are less specific.
+    /// The layer that has the rule failed. Later layers are not called, as in Karmada.
     #[error("{} interpreter, {operation} of {}", layer_kind.name(), describe_object(kind, name))]
     #[non_exhaustive]
     LayerFailed {
@@ -321,7 +324,7 @@ impl Chain {
 
     fn layer(&self, operation: Operation, kind: &Gvk) -> Result<(LayerKind, &dyn Layer), ChainError> {
         // If no layer has a rule, the native layer returns the error: the built-in kinds in the words that users of Karmada
-        // know, any other layer by `no_rule_error`.
+        // know, any other layer in its words.
         let layer_kind = self.layer_kind(operation, kind).unwrap_or(LayerKind::Native);
         let missing = || ChainError::RuleMissing { operation, kind: kind.clone() };
         Ok((layer_kind, self.layers[layer_kind as usize].as_deref().ok_or_else(missing)?))

@@ -10,7 +10,7 @@
 //! | configurable | `lua` (feature `lua`) | Lua scripts of `ResourceInterpreterCustomization`s |
 //! | webhook | `webhook_client` (feature `webhook-client`) | HTTPS servers of `ResourceInterpreterWebhookConfiguration`s |
 //! | third-party | `thirdparty` (feature `thirdparty`) | Lua scripts for widely used kinds, which come with the crate |
-//! | native | [`native`] | rules for the built-in kinds of Kubernetes |
+//! | native | [`native`] | rules for the built-in kinds of Kubernetes, and for two operations on every kind |
 //!
 //! The order is Karmada's (`pkg/resourceinterpreter/interpreter.go`). Two modules are for the other side: `function` makes a layer
 //! of Rust functions, and `webhook` serves them to a Karmada control plane.

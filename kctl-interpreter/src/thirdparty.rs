@@ -84,7 +84,7 @@ pub enum FolderError {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder has no customization.
+    /// The folder has no customization with a script.
     #[error(
         "{}: no script in any customizations.yaml or customization.yaml below it: give the folder that holds \
          <group>/<version>/<Kind>/customizations.yaml",
@@ -223,9 +223,12 @@ mod tests {
         );
         let half =
             "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {name: a}\n";
-        for (yaml, expected) in
-            [(": :", "customizations.yaml: not YAML: "), (half, "spec.target.apiVersion: it is missing")]
-        {
+        let unscripted = format!("{half}spec: {{target: {{apiVersion: a.io/v1, kind: A}}, customizations: {{}}}}\n");
+        for (yaml, expected) in [
+            (": :", "customizations.yaml: not YAML: "),
+            (half, "spec.target.apiVersion: it is missing"),
+            (unscripted.as_str(), ": no script in any customizations.yaml"),
+        ] {
             fs::write(kind.join(FILES[0]), yaml).unwrap();
             let error = read(&folder).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

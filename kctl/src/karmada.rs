@@ -119,8 +119,10 @@ pub mod kind {
     pub use kctl_interpreter::kind::Gvk;
 }
 
-/// The limits of Lua scripts. [`App::interpreter_chain`](crate::App::interpreter_chain) runs the scripts of
-/// `ResourceInterpreterCustomization`s, and [`thirdparty`] has scripts for widely used kinds.
+/// The pool that runs [`thirdparty`] scripts, and its limits.
+///
+/// [`App::interpreter_chain`](crate::App::interpreter_chain) runs the scripts of `ResourceInterpreterCustomization`s in
+/// another pool, with the default limits.
 #[cfg(feature = "karmada-chain")]
 pub mod lua {
     #[doc(inline)]

@@ -347,7 +347,14 @@ fn canonicalize_answer(operation: Operation, mut answer: Value) -> Result<Value,
     let field = match operation {
         Operation::InterpretReplica => "requires",
         Operation::InterpretComponent => InterpretComponent::FIELD,
-        _ => return Ok(answer),
+        // Their answers have no requirements. Without a wildcard the compiler asks about a new operation.
+        Operation::ReviseReplica
+        | Operation::Retain
+        | Operation::InterpretStatus
+        | Operation::AggregateStatus
+        | Operation::InterpretDependency
+        | Operation::InterpretHealth
+        | Operation::Prune => return Ok(answer),
     };
     if let Some(output) = answer.get_mut(field).filter(|output| !output.is_null()) {
         *output = if operation == Operation::InterpretReplica {

@@ -157,10 +157,11 @@ impl Customization {
         if errors.is_empty() { Ok(customization) } else { Err(errors) }
     }
 
-    /// Reads a customization with all of its errors. The result has every script that compiles.
+    /// Reads a customization with all of its errors. In the result, a script that does not compile keeps its place, with its
+    /// error.
     ///
-    /// A script of `previous` with the same source, kind and operation is used again, with its idle
-    /// Lua states.
+    /// A script of `previous` is used again, with its idle Lua states, if the customization's name, the kind, the operation
+    /// and the source are the same.
     pub(super) fn read(object: &Value, previous: &Scripts) -> (Self, Vec<CustomizationError>) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = text("/metadata/name");
@@ -296,6 +297,7 @@ fn script(
 #[derive(Clone, Debug, Default)]
 pub struct Scripts {
     /// The rules by `apiVersion` and `kind`. The rules of one operation are in the order of the customizations' names.
+    /// Invariant: no list is empty.
     by_target: BTreeMap<Target, Vec<ScriptRule>>,
 }
 
@@ -364,6 +366,8 @@ impl Scripts {
         let mut customizations: Vec<Customization> = customizations.into_iter().collect();
         customizations.sort_by(|a, b| a.name.cmp(&b.name));
         let mut by_target = BTreeMap::<_, Vec<ScriptRule>>::new();
+        // A kind without a script gets no entry, which `is_empty` relies on.
+        customizations.retain(|customization| !customization.scripts.is_empty());
         for Customization { name, target, scripts } in customizations {
             let rules = by_target.entry(target).or_default();
             for (operation, script) in scripts {
@@ -414,8 +418,8 @@ impl Scripts {
     ///
     /// The result has the JSON form of [`Op::encode`](crate::operation::Op::encode). If several
     /// customizations have a script for `InterpretDependency`, all run, and the references are
-    /// combined, sorted and without duplicates. The call blocks its thread for up to
-    /// [`Limits::time`](super::Limits::time) per script.
+    /// combined, sorted and without duplicates. For each script the call blocks its thread as
+    /// long as [`Pool::interpret`] does.
     ///
     /// # Errors
     /// The error of the first script that failed, with the name of its customization. As in

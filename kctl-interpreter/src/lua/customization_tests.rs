@@ -102,6 +102,13 @@ fn first_by_name_answers_and_dependencies_add_up() {
 }
 
 #[test]
+fn customization_without_a_script_leaves_scripts_empty() {
+    let unscripted = customization("one", &json!({"retention": {"luaScript": ""}}));
+    assert!(Scripts::parse([&unscripted]).unwrap().is_empty());
+    assert!(!Scripts::parse([&healthy("one")]).unwrap().is_empty());
+}
+
+#[test]
 fn failure_names_customization_operation_and_line() {
     let source = "function InterpretHealth(o)\n  return o.status.ready > 0\nend";
     let document = customization("broken", &json!({"healthInterpretation": {"luaScript": source}}));

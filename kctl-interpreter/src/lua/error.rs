@@ -21,7 +21,8 @@ pub enum ErrorClass {
     WrongInput,
 }
 
-/// The error of a script. A retry does not help: the script or the object has to change.
+/// The error of a script. A retry can help after a [`ScriptError::Timeout`] on a busy machine, because
+/// [`Limits::time`](super::Limits::time) is wall-clock time. After any other error the script or the object has to change.
 ///
 /// ```
 /// use kctl_interpreter::lua::{ErrorClass, ScriptInputs, Limits, Pool, Script};
@@ -68,7 +69,7 @@ pub enum ScriptError {
         function: String,
         /// The line that ran when the limit was noticed, from 1.
         line: Option<usize>,
-        /// The limit of time.
+        /// The limit of time, also if the steps ran out.
         limit: Duration,
     },
     /// The script or its result exceeded the limit of memory.

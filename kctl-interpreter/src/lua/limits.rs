@@ -28,8 +28,12 @@ use parking_lot::Mutex;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Time for loading the script and calling its function; one second by default, as in Karmada
-    /// (`RunScript` in `luavm/lua.go`).
+    /// Time for running the script, which defines its function, and for calling that function; one second by default, as in
+    /// Karmada (`RunScript` in `luavm/lua.go`).
+    ///
+    /// A run may exceed it by a tenth of a second. It does not include the time to compile the script, whose length is
+    /// bounded by [`SOURCE_BYTES_MAX`](super::SOURCE_BYTES_MAX), and to convert the result, which is bounded by
+    /// [`Limits::memory_bytes`].
     pub time: Duration,
     /// Maximum number of steps of the virtual machine and the library; unlimited by default, so
     /// that the time limit applies.
@@ -49,7 +53,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sets the time for loading the script and calling its function.
+    /// Sets the time for running the script and calling its function.
     #[must_use]
     pub fn time(mut self, time: Duration) -> Self {
         self.time = time;
@@ -88,11 +92,11 @@ pub(super) fn hook_interval(used_bytes: usize) -> u32 {
 pub(super) struct Budget {
     /// Steps that the run may still take.
     steps_left: AtomicU64,
-    /// The end of the run; `None` before the first one.
+    /// The end of the run; `None` between two runs.
     deadline: Mutex<Option<Instant>>,
     /// Set once time or steps ran out.
     is_exceeded: AtomicBool,
-    /// Set once an allocation failed.
+    /// Set once an allocation failed, or a result was too large.
     is_out_of_memory: AtomicBool,
     /// The line that ran when the budget was exceeded; 0 if it is unknown.
     line: AtomicUsize,
@@ -135,7 +139,12 @@ impl Budget {
         self.random.store(RANDOM_SEED, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the run has lasted for `time` or longer. It started with `limits`.
+    /// Ends the run. Until the next one starts, no time passes for the budget.
+    pub(super) fn stop(&self) {
+        *self.deadline.lock() = None;
+    }
+
+    /// Returns `true` if the run has lasted for `time` or longer; `false` between two runs. It started with `limits`.
     pub(super) fn has_lasted(&self, time: Duration, limits: &Limits) -> bool {
         let passed = |deadline| Self::now().checked_add(limits.time).is_none_or(|now| now >= deadline + time);
         self.deadline.lock().is_some_and(passed)
@@ -164,12 +173,12 @@ impl Budget {
         self.is_exceeded.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` once an allocation failed.
+    /// Returns `true` once an allocation failed, or a result was too large.
     pub(super) fn is_out_of_memory(&self) -> bool {
         self.is_out_of_memory.load(Ordering::Relaxed)
     }
 
-    /// Records that an allocation failed, so that each further step fails too.
+    /// Records that an allocation failed, or that a result was too large. Each further step of the run fails too.
     pub(super) fn set_out_of_memory(&self) {
         self.is_out_of_memory.store(true, Ordering::Relaxed);
     }

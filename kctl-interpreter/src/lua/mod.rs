@@ -3,8 +3,8 @@
 //! The types build on each other:
 //!
 //! - [`Script`]: one compiled script, which defines one function.
-//! - [`Pool`]: runs scripts on JSON values within [`Limits`] that no script escapes. It has Karmada's library,
-//!   conversions and checks of results.
+//! - [`Pool`]: runs scripts on JSON values within [`Limits`] that no script escapes. Compilation has a bound for the source
+//!   alone, [`SOURCE_BYTES_MAX`]. The pool has Karmada's library, conversions and checks of results.
 //! - [`Customization`]: the scripts of one object for one kind.
 //! - [`Scripts`]: the scripts of all customizations, by kind and operation.
 //! - [`Configurable`]: scripts and a pool as a layer of the [`Chain`](crate::chain::Chain).

@@ -11,7 +11,7 @@ use super::limits::Limits;
 use super::script::Script;
 use super::vm::State;
 
-/// Maximum number of idle states. One holds some 200 KiB with its library. Beyond this number the
+/// Maximum number of idle states. One holds some 200 KiB, most of it the library. Beyond this number the
 /// state that is idle for longest is dropped.
 const IDLE_MAX: usize = 64;
 
@@ -39,8 +39,8 @@ impl Pool {
     /// Runs the script for the operation of that name, and returns the result in the JSON form of
     /// [`Op::encode`](crate::operation::Op::encode).
     ///
-    /// It blocks the thread for up to [`Limits::time`]. Call it from `tokio::task::spawn_blocking`
-    /// if other tasks share the thread. A [`Registry`](crate::registry::Registry) moves the other tasks
+    /// It blocks the thread for up to [`Limits::time`], plus the time that this limit leaves out. Call it from
+    /// `tokio::task::spawn_blocking` if other tasks share the thread. A [`Registry`](crate::registry::Registry) moves the other tasks
     /// to another thread (`block_in_place`) from the second call of a slow script on. It can't on a current-thread
     /// runtime.
     ///
@@ -58,8 +58,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// [`ScriptError`] if the script or the inputs are wrong. A retry with the same object gives
-    /// the same error.
+    /// [`ScriptError`] if the script or the inputs are wrong, or the run exceeded a limit. A retry with the same object gives
+    /// the same error, except after a timeout.
     pub fn interpret(&self, operation: &str, script: &Script, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let operation =
             ScriptFunction::from_name(operation).ok_or_else(|| ScriptError::unsupported_operation(operation))?;
@@ -108,6 +108,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::lua::ErrorClass;
 
     #[test]
     fn scripts_with_equal_sources_never_share_a_state() {
@@ -125,5 +126,41 @@ mod tests {
         assert!(pool.take(&first).is_some());
         assert!(pool.take(&first).is_none(), "the remaining state belongs to the second script");
         assert!(pool.take(&second).is_some());
+    }
+
+    #[test]
+    fn idle_time_does_not_count_as_run() {
+        let limits = Limits::default();
+        let script = Script::compile("function InterpretHealth(o) return true end", "InterpretHealth").unwrap();
+        let (pool, object) = (Pool::new(limits.clone()), json!({ "kind": "Widget" }));
+        let state = State::new(&script, &limits).unwrap();
+        assert!(!state.has_lasted(Duration::ZERO, &limits), "no run has started");
+        let _results = state.call(&script, &limits, &[&object], 1).unwrap();
+        assert!(state.has_lasted(Duration::ZERO, &limits));
+        assert!(state.reset() && !state.has_lasted(Duration::ZERO, &limits), "the run has ended");
+        pool.put(&script, state);
+        let error = pool.interpret("InterpretHealth", &script, &ScriptInputs::default()).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::WrongInput);
+        assert!(!script.is_slow(), "the call ended before a run");
+    }
+
+    #[test]
+    fn state_is_dropped_after_a_limit() {
+        let large = "local s, t = 'x', {} for i = 1, 19 do s = s .. s end for i = 1, 100 do t[i] = s end return t";
+        for (body, class, n_idle) in [
+            ("return {}", None, 1),
+            ("error('x')", Some(ErrorClass::Runtime), 1),
+            ("local t = {} for i = 1, 1e9 do t[i] = {i} end", Some(ErrorClass::Memory), 0),
+            (large, Some(ErrorClass::Memory), 0),
+            ("while true do end", Some(ErrorClass::Timeout), 0),
+        ] {
+            let limits = Limits::default().time(Duration::from_secs(60)).steps(3_000_000).memory_bytes(8 << 20);
+            let (pool, object) = (Pool::new(limits), json!({ "kind": "Widget" }));
+            let script = Script::compile(&format!("function ReflectStatus(o) {body} end"), "ReflectStatus").unwrap();
+            let inputs = ScriptInputs { desired: Some(&object), ..ScriptInputs::default() };
+            let result = pool.interpret("InterpretStatus", &script, &inputs);
+            assert_eq!(result.err().map(|error| error.class()), class, "{body}");
+            assert_eq!(pool.idle.lock().len(), n_idle, "{body}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::compile::{describe, load};
 use super::concat;
-use super::error::ScriptError;
+use super::error::{ErrorClass, ScriptError};
 use super::jump;
 use super::library;
 use super::limits::{Budget, Limits, hook_interval};
@@ -72,15 +72,17 @@ const GC_PAUSE: i32 = 120;
 const GARBAGE_BYTES_MAX: usize = 1 << 20;
 
 impl State {
-    /// Returns `true` if the last run lasted for `time` or longer.
+    /// Returns `true` if a run since the last [`State::reset`] lasted for `time` or longer.
     pub(super) fn has_lasted(&self, time: Duration, limits: &Limits) -> bool {
         self.budget.has_lasted(time, limits)
     }
 
     /// Creates a state and compiles the script.
     ///
+    /// The limits of a run do not hold yet: [`SOURCE_BYTES_MAX`](super::SOURCE_BYTES_MAX) bounds the work.
+    ///
     /// # Errors
-    /// The source does not compile, or the memory limit is too small for it.
+    /// The source does not compile.
     pub(super) fn new(script: &Script, limits: &Limits) -> Result<Self, ScriptError> {
         let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::default())
             .map_err(|error| describe(&error, script.function(), limits, None))?;
@@ -118,6 +120,22 @@ impl State {
         n_results: usize,
     ) -> Result<Vec<Returned>, ScriptError> {
         self.budget.start(limits);
+        self.run_and_convert(script, limits, args, n_results).inspect_err(|error| {
+            // The library records an allocation that failed below a `pcall`, but no other one.
+            if error.class() == ErrorClass::Memory {
+                self.budget.set_out_of_memory();
+            }
+        })
+    }
+
+    /// Runs the script, and converts its first `n_results` values.
+    fn run_and_convert(
+        &self,
+        script: &Script,
+        limits: &Limits,
+        args: &[&Value],
+        n_results: usize,
+    ) -> Result<Vec<Returned>, ScriptError> {
         let values = self.run(script, limits, args).map_err(|failure| match failure {
             Failure::Lua(error) => describe(&error, script.function(), limits, Some(&self.budget)),
             Failure::Script(error) => error,
@@ -169,9 +187,10 @@ impl State {
         Ok(values)
     }
 
-    /// Returns `true` if the state can serve another run, after freeing the garbage of the last
-    /// one.
+    /// Ends the run. Returns `true` if the state can serve another run, after freeing the garbage of the last one.
     pub(super) fn reset(&self) -> bool {
+        // A call without an input starts no run. It must not count the time since the last one.
+        self.budget.stop();
         if self.budget.is_exceeded() || self.budget.is_out_of_memory() {
             return false;
         }

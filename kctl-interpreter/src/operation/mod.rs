@@ -77,6 +77,22 @@ impl Operation {
             Self::Prune => Prune::NAME,
         }
     }
+
+    /// Returns `true` if Karmada calls webhooks for the operation.
+    #[cfg(any(feature = "webhook", feature = "webhook-client"))]
+    pub(crate) fn has_webhook(self) -> bool {
+        match self {
+            Self::InterpretReplica
+            | Self::InterpretComponent
+            | Self::ReviseReplica
+            | Self::Retain
+            | Self::InterpretStatus
+            | Self::AggregateStatus
+            | Self::InterpretDependency
+            | Self::InterpretHealth => true,
+            Self::Prune => false,
+        }
+    }
 }
 
 impl fmt::Display for Operation {

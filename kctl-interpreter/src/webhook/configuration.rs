@@ -250,8 +250,7 @@ impl Fields<'_> {
             }
             if field == "operations" {
                 for item in items {
-                    let is_listed =
-                        item == "*" || item.parse().is_ok_and(|operation: Operation| operation != Operation::Prune);
+                    let is_listed = item == "*" || item.parse::<Operation>().is_ok_and(Operation::has_webhook);
                     if !is_listed {
                         self.add_problem(&path, item, "is not an operation that webhooks are asked for");
                     }

@@ -123,7 +123,7 @@ pub fn routes(rules: Vec<Rule>, metrics: &Metrics, options: &WebhookOptions) -> 
 
 /// Returns the table of rules, which must all be for operations that Karmada sends to webhooks.
 fn functions(rules: Vec<Rule>) -> Result<Functions, WebhookError> {
-    if let Some(about) = rules.iter().map(Rule::function_info).find(|about| about.operation == Operation::Prune) {
+    if let Some(about) = rules.iter().map(Rule::function_info).find(|about| !about.operation.has_webhook()) {
         let (name, location, operation) = (about.name, about.location(), about.operation);
         return Err(WebhookError::NotOnTheWire { name, location, operation });
     }

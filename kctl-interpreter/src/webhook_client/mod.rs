@@ -174,12 +174,10 @@ impl Webhooks {
     }
 
     /// Returns the webhook that answers an operation on a kind. A rule with the operation `*` does
-    /// not include `Prune`, which no webhook receives.
+    /// not include operations that no webhook receives, such as `Prune`.
     fn first(&self, operation: Operation, kind: &Gvk) -> Option<&ConfiguredWebhook> {
-        // No webhook receives `Prune`, even if a rule has the operation `*`.
-        let on_the_wire = operation != Operation::Prune;
         let matches = |webhook: &&ConfiguredWebhook| webhook.rules.iter().any(|rule| rule.matches(operation, kind));
-        self.webhooks.iter().filter(|_| on_the_wire).find(matches)
+        self.webhooks.iter().filter(|_| operation.has_webhook()).find(matches)
     }
 }
 

@@ -95,7 +95,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     let scripts = |objects: &[Value]| {
         layer = layer.followed_by(objects);
         for error in logged.new_errors(layer.errors().iter().map(ToString::to_string)) {
-            tracing::error!(%error, "a customization can't be used: its operations fail with this error");
+            tracing::error!(%error, "a customization is invalid: operations that an invalid script answers fail with this error");
         }
         registry.set_followed(LayerKind::Configurable, Some(Arc::new(layer.clone())));
     };
