@@ -315,6 +315,48 @@ mod tests {
         text.match_indices(&path).any(|(at, _)| is_complete(&text[at + path.len()..]))
     }
 
+    /// Returns the codes in a cell such as `K0024, K0043–K0045`.
+    fn codes_of_cell(cell: &str) -> BTreeSet<String> {
+        let number = |code: &str| code.trim().trim_start_matches('K').parse::<u16>().unwrap();
+        let parts = cell.split(',').filter(|part| !part.trim().is_empty());
+        let ranges = parts.map(|part| part.split_once('–').unwrap_or((part, part)));
+        let numbers = ranges.flat_map(|(first, last)| number(first)..=number(last));
+        numbers.map(|number| Code(number).to_string()).collect()
+    }
+
+    /// Returns the codes that a source file reports. Two methods of `Errors` have a fixed code.
+    fn codes_of_source(text: &str) -> BTreeSet<String> {
+        let constants = ATTRIBUTE_CODES.iter().filter(|(name, ..)| uses(text, name)).map(|(_, code, _)| *code);
+        let methods = [("push_duplicate(", DUPLICATE), ("errors.syntax(", SYNTAX)];
+        let calls = methods.into_iter().filter(|(method, _)| text.contains(method)).map(|(_, code)| code);
+        constants.chain(calls).map(|code| code.to_string()).collect()
+    }
+
+    #[test]
+    fn table_of_resource_files_has_their_codes() {
+        let folder = "kctl-macros/src/resource/";
+        let sources = sources();
+        let mut files: BTreeMap<_, _> =
+            sources.iter().filter_map(|(path, text)| Some((path.strip_prefix(folder)?, text))).collect();
+        let page = files["mod.rs"];
+        let table = page.lines().filter_map(|line| line.strip_prefix("//! | `"));
+        let rows: Vec<Vec<&str>> = table.map(|row| row.trim_end_matches('|').split(" | ").collect()).collect();
+        assert!(rows.len() > 15, "the table has another form: {rows:?}");
+        for row in rows {
+            let mut reported = BTreeSet::new();
+            for name in row[0].split('`').step_by(2).filter(|name| !name.is_empty()) {
+                let is_part =
+                    |path: &str| path.strip_suffix(".rs") == Some(name) || path.split('/').next() == Some(name);
+                let parts = files.iter().filter(|(path, _)| is_part(path));
+                reported.extend(parts.flat_map(|(_, text)| codes_of_source(text)));
+                files.retain(|path, _| !is_part(path));
+            }
+            assert_eq!(codes_of_cell(row[2]), reported, "codes of `{}` in the table of resource/mod.rs", row[0]);
+        }
+        files.retain(|_, text| !codes_of_source(text).is_empty());
+        assert!(files.is_empty(), "add these to the table of resource/mod.rs: {:?}", files.keys());
+    }
+
     #[test]
     fn every_reported_code_is_known() {
         let known = titles();
