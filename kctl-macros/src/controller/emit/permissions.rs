@@ -15,8 +15,8 @@ use super::{alias, cluster_alias, part_alias, primary_kind};
 ///
 /// They are repeated in two other places that this crate cannot reach: `OWNED_VERBS` of
 /// `kctl-runtime/src/spec/relation.rs`, from which the role comes, and the bound `Owns` of
-/// `kctl-runtime/src/reconcile/permission.rs`. The test `bare_owns_declares_the_verbs_of_its_bound` in
-/// `tests/loop/role.rs` compares all three.
+/// `kctl-runtime/src/reconcile/permission.rs`. The tests `types_and_role_of_bare_owns_agree` and
+/// `bare_owns_declares_the_verbs_of_its_bound` in `tests/loop/role.rs` compare all three.
 const OWNED_VERBS: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Apply, Verb::Delete];
 
 /// Emits the permissions on the primary: its verbs, its status unless it is read only, and the client if there are
