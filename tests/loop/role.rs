@@ -131,9 +131,8 @@ async fn generated_role_is_exactly_what_the_declaration_needs() {
         // Events are sent once and never fail a reconcile, so a missing permission goes unnoticed.
         let resources = rule.resources.clone().unwrap_or_default();
         for resource in resources.iter().filter(|resource| *resource != "events") {
-            // `get`, `list` and `watch` are removed together: a cache needs `list` and `watch`, and an uncertain write
-            // needs `get`.
-            for verbs in [&["get", "list", "watch"][..], &["create"], &["update"], &["patch"], &["delete"]] {
+            // `list` and `watch` are removed together: a cache needs both.
+            for verbs in [&["list", "watch"][..], &["create"], &["update"], &["patch"], &["delete"]] {
                 if !verbs.iter().any(|verb| rule.verbs.iter().any(|known| known == verb)) {
                     continue;
                 }
