@@ -1,7 +1,8 @@
 //! The permissions of a controller as types: one type per kind, with the verbs that the declaration has.
 //!
 //! `Context` finds these types through the controller, so an operation that is not declared does not compile. The
-//! specification has the same verbs, from which the role is printed: [`verbs`] is their source for both.
+//! specification has the same verbs, from which the role is printed. For views and metadata both get them from
+//! [`verbs`]; for whole kinds `calls::relation` passes the declared ones, and the runtime adds the defaults of a bare `owns`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
