@@ -4,8 +4,8 @@
 //! codes of other crates. They are written there as literals, because `#[diagnostic::on_unimplemented]` takes no
 //! constants.
 //!
-//! A code is never reused: people search for it, and old answers must remain right. A new error takes the next free
-//! number, a case in `tests/ui` (its `README.md` lists the cases of each code), and a section in the book.
+//! A code is never reused: people search for it, and old answers must remain right. A new error takes the highest code of
+//! both tables plus one, a case in `tests/ui` (its `README.md` lists the cases of each code), and a section in the book.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The item is a method, an `impl`, an enum or another item: `check::function_form` and `check::check`.
+    /// The item is a method, an `impl`, an enum or another item: `controller/check/item.rs` and `check::check`.
     NOT_ON_A_CONTROLLER = 1, "`#[controller]` must be applied to a function or a struct";
     /// `of` is an option of the struct form. A function has the kind in its first parameter.
     OF_ON_A_FUNCTION = 2, "the kind of a function is the type of its first parameter";
@@ -71,7 +71,8 @@ codes! {
     UNKNOWN_RELATION_OPTION = 16, "a relation has no such option";
     /// API servers require a qualified name: `IsQualifiedName` in `k8s.io/apimachinery`.
     INVALID_FINALIZER = 17, "not a valid finalizer name";
-    /// A string or a negative number for `retries` or `concurrency`, or no worker at all.
+    /// A string or a negative number for `retries` or `concurrency`, no worker at all, a port outside of 1 to 65535, or a
+    /// priority of a printer column that is not a number from 0.
     INVALID_NUMBER = 18, "a number is wrong";
     /// The first wait is required and given once, and `max` is the only option.
     INVALID_BACKOFF = 19, "`backoff` is written `backoff(\"5ms\", max = \"1000s\")`";
@@ -79,7 +80,7 @@ codes! {
     INVALID_DURATION = 20, "not a duration";
     /// One kind has one relation on each cluster: the functions could not say which cache they mean.
     DUPLICATE_KIND = 21, "a kind is declared twice";
-    /// An option, a verb or a flag; for field attributes see `DUPLICATE_MARK`.
+    /// An option, a verb, a flag, a name of a field in JSON, or a derive; for field attributes see `DUPLICATE_MARK`.
     DUPLICATE = 22, "given twice";
     /// Cleanup is the second method of the struct form, `Finalize::finalize`.
     FUNCTION_WITH_FINALIZER = 23, "a function can't clean up";
@@ -104,7 +105,8 @@ codes! {
     INCOMPLETE_KIND = 43, "a kind has a group, a version and a name";
     /// A group, kind or other name without quotes: kube's derive does not say what to write.
     NOT_A_STRING = 44, "a string in quotes";
-    /// The help knows the names that CRDs and kube-rs have for an option.
+    /// Also in the parentheses of `printcolumn`, `scale` and `conversion`. The help knows the names that CRDs and kube-rs
+    /// have for an option.
     UNKNOWN_RESOURCE_OPTION = 45, "`#[resource]` has no such option";
     /// `metadata` or `as` where the whole object is needed, or where nothing is cached.
     PART_OF_AN_OBJECT = 49, "a part where the whole is needed";
@@ -165,7 +167,8 @@ codes! {
     /// A literal that no API server could parse. The app reports selectors of `#[admission]` that compare numbers when it
     /// starts, with the same code.
     INVALID_SELECTOR = 105, "an invalid selector";
-    /// Such as `reinvocation` on a validating function, or a `connect` that takes an object.
+    /// Such as `reinvocation` on a validating function, a `connect` that takes an object, or `url` and `service` of
+    /// `conversion(…)` in `#[resource]`.
     CONTRADICTING_OPTIONS = 106, "options that contradict each other";
     /// A webhook is for one kind, a conversion for two versions.
     GENERIC_FUNCTION = 107, "generic functions have no kind";
