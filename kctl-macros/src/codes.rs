@@ -80,7 +80,7 @@ codes! {
     INVALID_DURATION = 20, "not a duration";
     /// One kind has one relation on each cluster: the functions could not say which cache they mean.
     DUPLICATE_KIND = 21, "a kind is declared twice";
-    /// An option, a verb, a flag, a name of a field in JSON, or a derive; for field attributes see `DUPLICATE_MARK`.
+    /// An option, a verb, a flag, a name of a field in JSON, or a derive; for field attributes see `DUPLICATE_MARKER`.
     DUPLICATE = 22, "given twice";
     /// Cleanup is the second method of the struct form, `Finalize::finalize`.
     FUNCTION_WITH_FINALIZER = 23, "a function can't clean up";
@@ -133,9 +133,9 @@ codes! {
     /// A field has no path, two, or an expression that is not made of fields and keys.
     NOT_A_PATH = 74, "not a path";
     /// The help knows the names of kubebuilder, JSON schema and other validators.
-    UNKNOWN_MARK = 80, "no such field attribute";
+    UNKNOWN_MARKER = 80, "no such field attribute";
     /// A field attribute is given twice, or a list names a value twice.
-    DUPLICATE_MARK = 81, "a duplicate field attribute or value";
+    DUPLICATE_MARKER = 81, "a duplicate field attribute or value";
     /// A bound in quotes, or a negative number of items, characters or properties.
     INVALID_BOUND = 82, "a bound is a number";
     /// The value is one of a few words: a list type, a type of JSON schema, a reason.
@@ -147,7 +147,7 @@ codes! {
     /// API servers reject a CRD with an empty rule.
     EMPTY_RULE = 86, "a rule without an expression";
     /// No value could satisfy both, or one of them says the opposite of the other.
-    CONTRADICTING_MARKS = 87, "field attributes contradict each other";
+    CONTRADICTING_MARKERS = 87, "field attributes contradict each other";
     /// API servers reject a CRD whose default does not match its own schema.
     FORBIDDEN_DEFAULT = 88, "a default that its own field forbids";
     /// A conversion webhook is a Service with its namespace, or a URL.
