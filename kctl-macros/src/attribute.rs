@@ -1,4 +1,6 @@
-//! Options of `#[admission]` and `#[interpreter]`. Tokens → `Input`: what the user wrote, without rules.
+//! Options of `#[admission]` and `#[interpreter]`, and parts that `#[controller]` uses.
+//!
+//! Tokens → `Input`: the options as the user wrote them, without rules.
 //!
 //! Nothing here stops at a mistake. A syntax error is kept in `Input::mistakes`, in addition to the options that could
 //! be read, and reading continues after the next comma. So `#[interpreter(op = , crate = kctl)]` is one error, and the
@@ -12,7 +14,8 @@
 //! | `match_conditions("name" = "expression")` | `Value::Items`, with a value |
 //! | `timeout = $seconds`, in `macro_rules!` | `Value::Expr`, without the group around the fragment |
 //!
-//! `#[controller]` has its own parser, because its options have kinds as values, with parentheses after them.
+//! `#[controller]` has its own parser, because its options have kinds as values, with parentheses after them. It reads
+//! lists, names and expressions with the functions of this file.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;

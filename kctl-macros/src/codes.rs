@@ -4,8 +4,8 @@
 //! codes of other crates. They are written there as literals, because `#[diagnostic::on_unimplemented]` takes no
 //! constants.
 //!
-//! A code is never reused: people search for it, and old answers must remain right. A new error takes the next free
-//! number, a case in `tests/ui` (its `README.md` lists the cases of each code), and a section in the book.
+//! A code is never reused: people search for it, and old answers must remain right. A new error takes the highest code of
+//! both tables plus one, a case in `tests/ui` (its `README.md` lists the cases of each code), and a section in the book.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The item is a method, an `impl`, an enum or another item: `check::function_form` and `check::check`.
+    /// The item is a method, an `impl`, an enum or another item: `controller/check/item.rs` and `check::check`.
     NOT_ON_A_CONTROLLER = 1, "`#[controller]` must be applied to a function or a struct";
     /// `of` is an option of the struct form. A function has the kind in its first parameter.
     OF_ON_A_FUNCTION = 2, "the kind of a function is the type of its first parameter";
@@ -71,7 +71,8 @@ codes! {
     UNKNOWN_RELATION_OPTION = 16, "a relation has no such option";
     /// API servers require a qualified name: `IsQualifiedName` in `k8s.io/apimachinery`.
     INVALID_FINALIZER = 17, "not a valid finalizer name";
-    /// A string or a negative number for `retries` or `concurrency`, or no worker at all.
+    /// A string or a negative number for `retries` or `concurrency`, no worker at all, a port outside of 1 to 65535, or a
+    /// priority of a printer column that is not a number from 0.
     INVALID_NUMBER = 18, "a number is wrong";
     /// The first wait is required and given once, and `max` is the only option.
     INVALID_BACKOFF = 19, "`backoff` is written `backoff(\"5ms\", max = \"1000s\")`";
@@ -79,7 +80,7 @@ codes! {
     INVALID_DURATION = 20, "not a duration";
     /// One kind has one relation on each cluster: the functions could not say which cache they mean.
     DUPLICATE_KIND = 21, "a kind is declared twice";
-    /// An option, a verb or a flag; for field attributes see `DUPLICATE_MARK`.
+    /// An option, a verb, a flag, a name of a field in JSON, or a derive; for field attributes see `DUPLICATE_MARKER`.
     DUPLICATE = 22, "given twice";
     /// Cleanup is the second method of the struct form, `Finalize::finalize`.
     FUNCTION_WITH_FINALIZER = 23, "a function can't clean up";
@@ -104,7 +105,8 @@ codes! {
     INCOMPLETE_KIND = 43, "a kind has a group, a version and a name";
     /// A group, kind or other name without quotes: kube's derive does not say what to write.
     NOT_A_STRING = 44, "a string in quotes";
-    /// The help knows the names that CRDs and kube-rs have for an option.
+    /// Also in the parentheses of `printcolumn`, `scale` and `conversion`. The help knows the names that CRDs and kube-rs
+    /// have for an option.
     UNKNOWN_RESOURCE_OPTION = 45, "`#[resource]` has no such option";
     /// `metadata` or `as` where the whole object is needed, or where nothing is cached.
     PART_OF_AN_OBJECT = 49, "a part where the whole is needed";
@@ -131,9 +133,9 @@ codes! {
     /// A field has no path, two, or an expression that is not made of fields and keys.
     NOT_A_PATH = 74, "not a path";
     /// The help knows the names of kubebuilder, JSON schema and other validators.
-    UNKNOWN_MARK = 80, "no such field attribute";
+    UNKNOWN_MARKER = 80, "no such field attribute";
     /// A field attribute is given twice, or a list names a value twice.
-    DUPLICATE_MARK = 81, "a duplicate field attribute or value";
+    DUPLICATE_MARKER = 81, "a duplicate field attribute or value";
     /// A bound in quotes, or a negative number of items, characters or properties.
     INVALID_BOUND = 82, "a bound is a number";
     /// The value is one of a few words: a list type, a type of JSON schema, a reason.
@@ -145,7 +147,7 @@ codes! {
     /// API servers reject a CRD with an empty rule.
     EMPTY_RULE = 86, "a rule without an expression";
     /// No value could satisfy both, or one of them says the opposite of the other.
-    CONTRADICTING_MARKS = 87, "field attributes contradict each other";
+    CONTRADICTING_MARKERS = 87, "field attributes contradict each other";
     /// API servers reject a CRD whose default does not match its own schema.
     FORBIDDEN_DEFAULT = 88, "a default that its own field forbids";
     /// A conversion webhook is a Service with its namespace, or a URL.
@@ -165,7 +167,8 @@ codes! {
     /// A literal that no API server could parse. The app reports selectors of `#[admission]` that compare numbers when it
     /// starts, with the same code.
     INVALID_SELECTOR = 105, "an invalid selector";
-    /// Such as `reinvocation` on a validating function, or a `connect` that takes an object.
+    /// Such as `reinvocation` on a validating function, a `connect` that takes an object, or `url` and `service` of
+    /// `conversion(…)` in `#[resource]`.
     CONTRADICTING_OPTIONS = 106, "options that contradict each other";
     /// A webhook is for one kind, a conversion for two versions.
     GENERIC_FUNCTION = 107, "generic functions have no kind";
@@ -313,6 +316,48 @@ mod tests {
         let path = format!("codes::{name}");
         let is_complete = |rest: &str| !rest.starts_with(|next: char| next == '_' || next.is_alphanumeric());
         text.match_indices(&path).any(|(at, _)| is_complete(&text[at + path.len()..]))
+    }
+
+    /// Returns the codes in a cell such as `K0024, K0043–K0045`.
+    fn codes_of_cell(cell: &str) -> BTreeSet<String> {
+        let number = |code: &str| code.trim().trim_start_matches('K').parse::<u16>().unwrap();
+        let parts = cell.split(',').filter(|part| !part.trim().is_empty());
+        let ranges = parts.map(|part| part.split_once('–').unwrap_or((part, part)));
+        let numbers = ranges.flat_map(|(first, last)| number(first)..=number(last));
+        numbers.map(|number| Code(number).to_string()).collect()
+    }
+
+    /// Returns the codes that a source file reports. Two methods of `Errors` have a fixed code.
+    fn codes_of_source(text: &str) -> BTreeSet<String> {
+        let constants = ATTRIBUTE_CODES.iter().filter(|(name, ..)| uses(text, name)).map(|(_, code, _)| *code);
+        let methods = [("push_duplicate(", DUPLICATE), ("errors.syntax(", SYNTAX)];
+        let calls = methods.into_iter().filter(|(method, _)| text.contains(method)).map(|(_, code)| code);
+        constants.chain(calls).map(|code| code.to_string()).collect()
+    }
+
+    #[test]
+    fn table_of_resource_files_has_their_codes() {
+        let folder = "kctl-macros/src/resource/";
+        let sources = sources();
+        let mut files: BTreeMap<_, _> =
+            sources.iter().filter_map(|(path, text)| Some((path.strip_prefix(folder)?, text))).collect();
+        let page = files["mod.rs"];
+        let table = page.lines().filter_map(|line| line.strip_prefix("//! | `"));
+        let rows: Vec<Vec<&str>> = table.map(|row| row.trim_end_matches('|').split(" | ").collect()).collect();
+        assert!(rows.len() > 15, "the table has another form: {rows:?}");
+        for row in rows {
+            let mut reported = BTreeSet::new();
+            for name in row[0].split('`').step_by(2).filter(|name| !name.is_empty()) {
+                let is_part =
+                    |path: &str| path.strip_suffix(".rs") == Some(name) || path.split('/').next() == Some(name);
+                let parts = files.iter().filter(|(path, _)| is_part(path));
+                reported.extend(parts.flat_map(|(_, text)| codes_of_source(text)));
+                files.retain(|path, _| !is_part(path));
+            }
+            assert_eq!(codes_of_cell(row[2]), reported, "codes of `{}` in the table of resource/mod.rs", row[0]);
+        }
+        files.retain(|_, text| !codes_of_source(text).is_empty());
+        assert!(files.is_empty(), "add these to the table of resource/mod.rs: {:?}", files.keys());
     }
 
     #[test]

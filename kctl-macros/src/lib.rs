@@ -2,7 +2,7 @@
 //!
 //! # How a macro works
 //!
-//! Each macro works in four steps, each of them a file or a folder of the attribute:
+//! Each macro works in four steps:
 //!
 //! | step | input → output | may fail |
 //! |---|---|---|
@@ -10,6 +10,10 @@
 //! | *check* | what was written → the model: plain data, valid | reports all mistakes at once, each at the smallest wrong token |
 //! | *emit* | model → code | never |
 //! | *recover* | errors → the user's item, stubs, and the errors | never |
+//!
+//! *check* and *emit* are files or folders of the attribute, except for `simulated_test`, which is one file. *parse* is
+//! `controller/parse.rs` for `#[controller]`, and `attribute` for `#[admission]` and `#[interpreter]`; elsewhere *check*
+//! reads the tokens, too. *recover* is `controller/stub.rs`, `marker_type`, or `expand` in the attribute's `mod.rs`.
 //!
 //! The stubs replace the types that the rest of the file names, such as the controller of a function. So one mistake is
 //! one error, and completion in an editor works while an attribute is half typed.
@@ -47,7 +51,7 @@
 //!
 //! | file | task |
 //! |---|---|
-//! | `attribute` | the parser of options of `#[admission]` and `#[interpreter]` |
+//! | `attribute` | the parser of options of `#[admission]` and `#[interpreter]`, and parts that `#[controller]` uses |
 //! | `codes` | the error codes, each with its reason |
 //! | `crate_path` | the option `crate = path` |
 //! | `diagnostics` | the form of an error, and "did you mean" |
@@ -64,12 +68,12 @@
 //! # Where to add what
 //!
 //! * An option of an attribute: to its list of names and its `match` in *check* (`OPTIONS`; for `#[controller]` in
-//!   `controller/check/unknown_option.rs`), to the model, to *emit* (for `#[controller]` in `controller/emit/calls.rs`),
-//!   and to the specification of `kctl-runtime` that it sets. The method of its builder has the name of the option,
-//!   except for `name` (`named`). `CONTRIBUTING.md` lists the other files: the code that reads the
-//!   specification, tests, records and both tables of options.
+//!   `controller/check/unknown_option.rs`, for `#[resource]` it is `KNOWN` in `resource/kube_options.rs`), to the model,
+//!   to *emit* (for `#[controller]` in `controller/emit/calls.rs`), and to the specification of `kctl-runtime` that it
+//!   sets. The method of its builder has the name of the option, except for `name` (`named`). `CONTRIBUTING.md` lists
+//!   the other files: the code that reads the specification, tests, records and both tables of options.
 //! * A verb: to `controller/model.rs` and to `kctl-runtime`. `CONTRIBUTING.md` lists the files.
-//! * An error: a line in `codes`, a case in `tests/ui`, and a section in `guide/errors.md`.
+//! * An error: a line in `codes`, a case in `tests/ui`, and a section and an index line in `guide/errors.md`.
 //! * A field attribute `#[kctl(…)]`: to `resource::markers::FORMS`, and to the transform in `kctl-runtime`.
 
 mod admission;
@@ -96,7 +100,7 @@ use proc_macro::TokenStream;
 ///
 /// The function itself, callable as before, and in addition:
 ///
-/// * a unit struct of the same name, for `App::admission::<name>()`;
+/// * a struct of the same name with braces, for `App::admission::<name>()`;
 /// * `impl Admits`, with the kind, the options and a closure that calls the function;
 /// * an item whose name follows from action and kind. Two functions of the same action for one kind in one module
 ///   share the name, so the second one is a compile error.
@@ -109,7 +113,7 @@ pub fn admission(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// # Expansion
 ///
-/// The function itself, callable as before, and in addition a unit struct of the same name with `impl Converts`, for
+/// The function itself, callable as before, and in addition a struct of the same name with `impl Converts`, for
 /// `App::conversion::<name>()`. The types of the parameter and the result become the two versions.
 #[proc_macro_attribute]
 pub fn conversion(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -137,7 +141,7 @@ pub fn controller(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// # Expansion
 ///
-/// The function itself, callable as before, and in addition a unit struct of the same name with `impl Interpreter`, for
+/// The function itself, callable as before, and in addition a struct of the same name with `impl Interpreter`, for
 /// `App::interpreter::<name>()`. Two functions for the same operation and kind in one module are a compile error.
 #[proc_macro_attribute]
 pub fn interpreter(options: TokenStream, item: TokenStream) -> TokenStream {

@@ -20,7 +20,7 @@ use crate::function::Function;
 ///
 /// It has the span of the function's name: if the function is private, rustc shows the function that needs a `pub`.
 /// Lints take it for the user's code for the same reason. Those that no user could satisfy are silenced.
-pub(crate) fn marker(docs: &[Attribute], vis: &Visibility, name: &Ident) -> TokenStream {
+pub(crate) fn name_type(docs: &[Attribute], vis: &Visibility, name: &Ident) -> TokenStream {
     let item = quote_spanned!(name.span()=> struct #name {});
     quote! {
         #(#docs)*

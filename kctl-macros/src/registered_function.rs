@@ -99,13 +99,13 @@ impl FunctionAttribute {
         item: &TokenStream,
     ) -> TokenStream {
         let Registration { guard, items, types, body } = registration;
-        let marker = marker_type::marker(&head.docs, &head.vis, &head.name);
+        let name_type = marker_type::name_type(&head.docs, &head.vis, &head.name);
         let (import, implementation) = (self.import(krate), self.implementation(&head.name, types, body));
         let reason = format!("{} may be async and return a Result even if it never waits or fails", self.subject);
         quote! {
             #[allow(clippy::unnecessary_wraps, clippy::unused_async, reason = #reason)]
             #item
-            #marker
+            #name_type
             #guard
             const _: () = {
                 #import

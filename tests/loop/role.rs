@@ -12,6 +12,7 @@ use kctl::{
         api::{DeleteParams, PostParams},
     },
     prelude::*,
+    reconcile::bounds::{Declares, MayApply, MayCreate, MayDelete, MayPatch, MayUpdate},
 };
 use kctl_runtime::manifest::{self, RbacOptions};
 
@@ -78,10 +79,21 @@ impl Reconcile for WrittenOut {
     }
 }
 
-/// The compiler compares the permission types: both controllers implement `Owns`.
+// The types of `Bare` allow no verb that its role lacks, and the role has the verbs of the next test.
+kctl::permissions_test!(fn types_and_role_of_bare_owns_agree: Bare; owns Pod);
+
+/// The compiler compares the permission types: both controllers implement `Owns`, and `Owns` has all five verbs.
 #[test]
 fn bare_owns_declares_the_verbs_of_its_bound() {
+    fn allow_all<C>()
+    where
+        C: Declares<Pod>,
+        <C as Declares<Pod>>::Verbs:
+            MayCreate<C, Pod> + MayUpdate<C, Pod> + MayPatch<C, Pod> + MayApply<C, Pod> + MayDelete<C, Pod>,
+    {
+    }
     fn verbs<C: Controller + Owns<Pod>>() -> Vec<&'static str> {
+        allow_all::<C>();
         C::spec().relations.iter().flat_map(|relation| relation.verbs.clone()).collect()
     }
     assert_eq!(verbs::<Bare>(), verbs::<WrittenOut>());
@@ -119,9 +131,8 @@ async fn generated_role_is_exactly_what_the_declaration_needs() {
         // Events are sent once and never fail a reconcile, so a missing permission goes unnoticed.
         let resources = rule.resources.clone().unwrap_or_default();
         for resource in resources.iter().filter(|resource| *resource != "events") {
-            // `get`, `list` and `watch` are removed together: a cache needs `list` and `watch`, and an uncertain write
-            // needs `get`.
-            for verbs in [&["get", "list", "watch"][..], &["create"], &["update"], &["patch"], &["delete"]] {
+            // `list` and `watch` are removed together: a cache needs both.
+            for verbs in [&["list", "watch"][..], &["create"], &["update"], &["patch"], &["delete"]] {
                 if !verbs.iter().any(|verb| rule.verbs.iter().any(|known| known == verb)) {
                     continue;
                 }

@@ -53,7 +53,8 @@ use crate::{
 /// Emits the item, its type, the specification and the permissions.
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let krate = &model.krate;
-    let marker = (model.form == Form::Function).then(|| marker_type::marker(&model.docs, &model.vis, &model.name));
+    let name_type =
+        (model.form == Form::Function).then(|| marker_type::name_type(&model.docs, &model.vis, &model.name));
     let primary = primary_kind(model);
     let primary_type = kind(&primary, &model.primary);
     let controller = controller(model);
@@ -70,7 +71,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     quote! {
         #allows
         #item
-        #marker
+        #name_type
         const _: () = {
             use #krate::__private_0_1 as __p;
             #primary_type

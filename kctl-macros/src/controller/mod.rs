@@ -9,9 +9,9 @@
 //! | `stub` | after an error: a controller that may do everything |
 //!
 //! The permissions are types. `owns = Pod(create)` emits a type that implements the trait of `create` for `Pod`
-//! and no other one. `Context<configs>` finds it through `impl Controller for configs`, so
-//! `cx.owned::<Pod>().delete(…)` does not compile: its bound is not met, and `#[diagnostic::on_unimplemented]` of the
-//! trait words the error.
+//! and no other one: `Allows<verb::create, …>`. `Context<configs>` finds it through `impl Declares<Pod> for configs`, so
+//! `cx.owned::<Pod>().delete(…)` does not compile. Its bound `MayDelete` is not met, and
+//! `#[diagnostic::on_unimplemented]` of that trait words the error (`kctl-runtime/src/reconcile/verb_bounds.rs`).
 
 mod check;
 mod emit;

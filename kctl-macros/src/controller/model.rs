@@ -160,7 +160,7 @@ pub(super) enum Part {
     View(Token![as], Box<Type>),
 }
 
-/// A verb with its word in the attribute: rustc shows errors about a missing permission there.
+/// A verb with its word in the attribute.
 #[derive(Clone)]
 pub(super) struct DeclaredVerb {
     /// The meaning of the word.
@@ -210,7 +210,7 @@ macro_rules! words {
 }
 
 words! {
-    /// A verb of a role, or the subresource that an operation of kctl needs.
+    /// A verb of a role, the subresource that an operation of kctl needs, or `apply`, which is two verbs of a role.
     Verb:
     Get = "get",
     List = "list",

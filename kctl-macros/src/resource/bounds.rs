@@ -38,7 +38,7 @@ pub(super) fn check(markers: &Markers, errors: &mut Errors) {
             let what = format!("no value has `{lower} = {low}` and `{upper} = {high}`");
             errors.push(
                 markers.get_ident(upper),
-                codes::CONTRADICTING_MARKS,
+                codes::CONTRADICTING_MARKERS,
                 &what,
                 &format!("make `{upper}` the larger one, or leave one of them out"),
             );
@@ -48,13 +48,13 @@ pub(super) fn check(markers: &Markers, errors: &mut Errors) {
         if markers.has(one) && markers.has(other) {
             let what = format!("`{one}` and `{other}` contradict each other");
             let help = format!("write `{one}` or `{other}`");
-            errors.push(markers.get_ident(other), codes::CONTRADICTING_MARKS, &what, &help);
+            errors.push(markers.get_ident(other), codes::CONTRADICTING_MARKERS, &what, &help);
         }
     }
     if markers.number("multiple_of").is_some_and(|factor| factor <= 0.0) {
         errors.push(
             markers.get_ident("multiple_of"),
-            codes::CONTRADICTING_MARKS,
+            codes::CONTRADICTING_MARKERS,
             "`multiple_of` must be more than 0",
             "write for example `multiple_of = 5`",
         );

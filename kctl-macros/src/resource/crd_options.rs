@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The options of `conversion(…)`.
-const OPTIONS: [&str; 5] = ["service", "namespace", "path", "port", "url"];
+const CONVERSION_OPTIONS: [&str; 5] = ["service", "namespace", "path", "port", "url"];
 /// The path to which API servers send conversion reviews if no other one is given.
 const CONVERT_PATH: &str = "/convert";
 
@@ -34,7 +34,7 @@ pub(super) fn option(word: &Ident, name: &str, input: ParseStream, errors: &mut 
     Ok(option_values::switch(word, &value, errors).map(Json::Bool))
 }
 
-/// Reads `conversion(service = "name", namespace = "ns", path = "/convert", port = 443)`. K0080 for an unknown
+/// Reads `conversion(service = "name", namespace = "ns", path = "/convert", port = 443)`. K0045 for an unknown
 /// option, K0022 for a repeated one, K0089 without an address, K0106 for `url` together with an option of a Service.
 fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Result<Json> {
     let content;
@@ -43,12 +43,12 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
     while !content.is_empty() {
         let name = content.call(Ident::parse_any)?;
         let text = name.to_string();
-        if !OPTIONS.contains(&text.as_str()) {
-            let help = closest_match(&text, &OPTIONS).map_or_else(
-                || format!("its options are {}", OPTIONS.join(", ")),
+        if !CONVERSION_OPTIONS.contains(&text.as_str()) {
+            let help = closest_match(&text, &CONVERSION_OPTIONS).map_or_else(
+                || format!("its options are {}", CONVERSION_OPTIONS.join(", ")),
                 |candidate| format!("did you mean `{candidate}`?"),
             );
-            errors.push(&name, codes::UNKNOWN_MARK, &format!("`conversion` has no option `{text}`"), &help);
+            errors.push(&name, codes::UNKNOWN_RESOURCE_OPTION, &format!("`conversion` has no option `{text}`"), &help);
             let _skipped = up_to_comma(&content)?;
             parse_comma(&content)?;
             continue;

@@ -177,7 +177,7 @@ fn list(input: ParseStream, markers: &mut Markers, errors: &mut Errors) -> syn::
 fn report_duplicate(name: &Ident, text: &str, markers: &Markers, errors: &mut Errors) {
     if !is_repeatable(text) && markers.has(text) {
         let (what, help) = (format!("`{text}` is given twice"), format!("write `{text}` once"));
-        errors.push(name, codes::DUPLICATE_MARK, &what, &help);
+        errors.push(name, codes::DUPLICATE_MARKER, &what, &help);
     }
 }
 
@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_marks_are_sorted_as_messages_list_them() {
+    fn known_markers_are_sorted_as_messages_list_them() {
         assert!(FORMS.is_sorted_by_key(|(name, _)| *name));
     }
 }

@@ -7,12 +7,12 @@
 //! | file | task | codes |
 //! |---|---|---|
 //! | `check` | the user's tokens → `Model`; calls the files below | K0029, K0121 |
-//! | `kube_options` | options of kube's derive | K0024, K0025, K0028, K0043–K0045, K0117 |
+//! | `kube_options` | options of kube's derive | K0024, K0028, K0043–K0045, K0117 |
 //! | `nested_options`, `nested_values` | the parentheses of `printcolumn(…)` and `scale(…)` | K0018, K0025, K0044, K0045, K0074, K0083 |
 //! | `option_values` | options that take `true`, `false` or one of a few words | K0044, K0083 |
 //! | `crate_option` | `crate = path` | K0010, K0022 |
-//! | `crd_options` | options of the CRD that kube's derive does not have | K0080, K0089 |
-//! | `markers` | `#[kctl(…)]`, and the options of `#[resource]` that are markers of the object as a whole | K0024, K0080–K0086 |
+//! | `crd_options` | options of the CRD that kube's derive does not have | K0018, K0022, K0045, K0089, K0106 |
+//! | `markers` | `#[kctl(…)]`, and the options of `#[resource]` that are markers of the object as a whole | K0022, K0024, K0080–K0086 |
 //! | `marker` | a marker, and the markers of one place, as data | |
 //! | `bounds` | markers of one place that contradict each other | K0087, K0088 |
 //! | `derive_order` | a derive above the attribute, which does not see it | K0022 |

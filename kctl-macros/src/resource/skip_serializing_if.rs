@@ -41,7 +41,7 @@ pub(super) fn check(field: &Field, container: &[Attribute], markers: &Markers, e
         _ => format!("`skip_serializing_if` leaves `{name}` out, and the CRD requires it"),
     };
     let help = format!("add `default`: `#[serde(default, skip_serializing_if = \"{condition}\")]`");
-    errors.push(written, codes::CONTRADICTING_MARKS, &what, &help);
+    errors.push(written, codes::CONTRADICTING_MARKERS, &what, &help);
 }
 
 #[cfg(test)]

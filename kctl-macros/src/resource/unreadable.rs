@@ -54,14 +54,14 @@ fn check_type(ty: &Type, markers: &Markers, errors: &mut Errors) {
         let ty = type_text(ty);
         let what = format!("`nullable` lets the CRD accept null, and `{ty}` can't read it");
         let help = format!("write `Option<{ty}>`, or remove `nullable`");
-        errors.push(markers.get_ident("nullable"), codes::CONTRADICTING_MARKS, &what, &help);
+        errors.push(markers.get_ident("nullable"), codes::CONTRADICTING_MARKERS, &what, &help);
     }
     let value = generic_argument(ty, "Option").unwrap_or(ty);
     if markers.has("int_or_string") && is_plain(value) {
         let ty = type_text(value);
         let what = format!("`int_or_string` lets the CRD accept numbers and strings, and `{ty}` can't read both");
         let help = format!("write `{INT_OR_STRING}` in the place of `{ty}`, and remove `int_or_string`");
-        errors.push(markers.get_ident("int_or_string"), codes::CONTRADICTING_MARKS, &what, &help);
+        errors.push(markers.get_ident("int_or_string"), codes::CONTRADICTING_MARKERS, &what, &help);
     }
     check_scalar(value, markers, errors);
     if let Some(Json::Text(name)) = markers.get("type_")
@@ -70,7 +70,7 @@ fn check_type(ty: &Type, markers: &Markers, errors: &mut Errors) {
         let ty = type_text(value);
         let what = format!("`type_` lets the CRD accept values of type {name}, and `{ty}` can't read them");
         let help = format!("remove `type_`, or write the Rust type of such a value in the place of `{ty}`");
-        errors.push(markers.get_ident("type_"), codes::CONTRADICTING_MARKS, &what, &help);
+        errors.push(markers.get_ident("type_"), codes::CONTRADICTING_MARKERS, &what, &help);
     }
     for (marker, of) in [("items", "array"), ("values", "object")] {
         if read_types(value).is_some_and(|types| types.contains(&of))
@@ -93,7 +93,7 @@ fn check_scalar(value: &Type, markers: &Markers, errors: &mut Errors) {
         let ty = type_text(value);
         let what = format!("`{marker}` lets the CRD accept {accepted}, and `{ty}` can't read that");
         let help = format!("write `kctl::Json` in the place of `{ty}`, or remove `{marker}`");
-        errors.push(word, codes::CONTRADICTING_MARKS, &what, &help);
+        errors.push(word, codes::CONTRADICTING_MARKERS, &what, &help);
     }
 }
 

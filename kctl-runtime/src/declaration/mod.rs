@@ -59,8 +59,8 @@ pub struct RelationSpec {
     pub namespaced: bool,
     /// The declaration as the user wrote it, for messages: `watches = Pod(map = f)`.
     pub text: String,
-    /// RBAC verbs beyond `list` and `watch` of the cache: `get` of `primary(get)`, writes, and verbs with a subresource such
-    /// as `scale`.
+    /// Declared verbs beyond `list` and `watch` of the cache: `get` of `primary(get)`, writes, `apply`, and words for a
+    /// subresource such as `scale`. [`verbs_of`](crate::manifest::verbs_of) returns the RBAC verbs of each.
     pub verbs: Vec<&'static str>,
     /// The mapper of `map = f`. `None` for an owned kind, whose controller reference is followed.
     pub map: Option<Mapper>,

@@ -30,6 +30,8 @@ use crate::{
 /// Reading is free: it is a snapshot of the cache. [`converge`](Self::converge) is the operation that most controllers
 /// need. The others act on one object; each first checks that the primary controls it.
 ///
+/// `C` is the controller, and `A` the type of its declared verbs: each operation has a bound such as `A: MayDelete<C, K>`.
+///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kctl_runtime::reconcile::{Context, Owns, Result};

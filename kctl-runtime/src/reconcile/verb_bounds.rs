@@ -35,8 +35,9 @@ operations! {
         "`{C}` may not update `{K}`",
         "`update` on `{K}` is not declared",
         "help: write `update` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`, or `Writes<{K}, Verbs: MayUpdate<C, {K}>>` of `kctl::reconcile` and its `bounds` for what is not owned; what is owned with `metadata` is written by `apply`";
-    /// Verbs that include `patch`, for [`Owned::patch`](super::Owned::patch) and
-    /// [`Objects::patch`](super::Objects::patch).
+    /// Verbs that include `patch`, for [`Owned::patch`](super::Owned::patch),
+    /// [`Objects::patch`](super::Objects::patch), [`Context::adopt`](super::Context::adopt) and
+    /// [`Context::release`](super::Context::release).
     MayPatch: patch,
         "`{C}` may not patch `{K}`",
         "`patch` on `{K}` is not declared",
@@ -57,7 +58,7 @@ operations! {
     MayDeleteCollection: deletecollection,
         "`{C}` may not delete collections of `{K}`",
         "`deletecollection` on `{K}` is not declared",
-        "help: write `deletecollection` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
+        "help: write `deletecollection` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has";
     /// Verbs that include `status`: patches of the status of objects that are not the primary.
     MayPatchStatus: status,
         "`{C}` may not write the status of `{K}`",
@@ -77,12 +78,12 @@ operations! {
     MayBind: binding,
         "`{C}` may not bind `{K}`",
         "`binding` on `{K}` is not declared",
-        "help: write `binding` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
+        "help: write `binding` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has";
     /// Verbs that include `token`: requesting tokens of a `ServiceAccount`.
     MayToken: token,
         "`{C}` may not ask for tokens of `{K}`",
         "`token` on `{K}` is not declared",
-        "help: write `token` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
+        "help: write `token` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has";
     /// Verbs that include `get` on the primary, for [`Context::get`](super::Context::get).
     MayGetPrimary: get,
         "`{C}` may not get `{K}` from the API server",

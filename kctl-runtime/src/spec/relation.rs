@@ -51,8 +51,8 @@ impl<C, K, B> std::fmt::Debug for Relation<C, K, B> {
     }
 }
 
-/// Verbs of `owns = T` without parentheses. `bare_owns_declares_the_verbs_of_its_bound` in `tests/loop/role.rs` compares
-/// them with the permission types of the macro.
+/// Verbs of `owns = T` without parentheses. `types_and_role_of_bare_owns_agree` in `tests/loop/role.rs` compares them with
+/// the permission types of the macro.
 const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];
 
 /// The bounds are on the methods, so that a type that is not a kind is one error, at the declaration.

@@ -1,7 +1,8 @@
 //! The permissions of a controller as types: one type per kind, with the verbs that the declaration has.
 //!
 //! `Context` finds these types through the controller, so an operation that is not declared does not compile. The
-//! specification has the same verbs, from which the role is printed: [`verbs`] is their source for both.
+//! specification has the same verbs, from which the role is printed. For views and metadata both get them from
+//! [`verbs`]; for whole kinds `calls::relation` passes the declared ones, and the runtime adds the defaults of a bare `owns`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -15,8 +16,8 @@ use super::{alias, cluster_alias, part_alias, primary_kind};
 ///
 /// They are repeated in two other places that this crate cannot reach: `OWNED_VERBS` of
 /// `kctl-runtime/src/spec/relation.rs`, from which the role comes, and the bound `Owns` of
-/// `kctl-runtime/src/reconcile/permission.rs`. The test `bare_owns_declares_the_verbs_of_its_bound` in
-/// `tests/loop/role.rs` compares all three.
+/// `kctl-runtime/src/reconcile/permission.rs`. The tests `types_and_role_of_bare_owns_agree` and
+/// `bare_owns_declares_the_verbs_of_its_bound` in `tests/loop/role.rs` compare all three.
 const OWNED_VERBS: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Apply, Verb::Delete];
 
 /// Emits the permissions on the primary: its verbs, its status unless it is read only, and the client if there are

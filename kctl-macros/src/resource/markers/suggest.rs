@@ -54,7 +54,7 @@ const OTHER_NAMES: [(&str, &str); 24] = [
 /// Reports K0080 for a name that is not a marker.
 pub(super) fn report_unknown(name: &Ident, text: &str, value: &TokenStream, errors: &mut Errors) {
     let what = format!("`#[kctl(…)]` has no option `{text}`");
-    errors.push(name, codes::UNKNOWN_MARK, &what, &suggest_name(&snake_case(text), value));
+    errors.push(name, codes::UNKNOWN_MARKER, &what, &suggest_name(&snake_case(text), value));
 }
 
 /// Returns the help for a name in snake case. A name that needs more than another spelling is answered here; the rest by

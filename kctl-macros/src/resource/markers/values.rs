@@ -74,7 +74,7 @@ pub(super) fn list(input: ParseStream, name: &Ident, text: &str, errors: &mut Er
         if all.contains(&value) {
             errors.push_at(
                 span,
-                codes::DUPLICATE_MARK,
+                codes::DUPLICATE_MARKER,
                 &format!("`{text}` names a value twice"),
                 "write each value once",
             );
@@ -166,7 +166,7 @@ pub(super) fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
                 let keys = ["message", "message_expression", "reason", "field_path", "optional_old_self"];
                 let help =
                     closest_match(&text, &keys).map_or_else(|| keys.join(", "), |near| format!("write `{near}`"));
-                errors.push(&name, codes::UNKNOWN_MARK, &format!("a rule has no option `{text}`"), &help);
+                errors.push(&name, codes::UNKNOWN_MARKER, &format!("a rule has no option `{text}`"), &help);
                 let _skipped = up_to_comma(input)?;
             }
         }
@@ -187,7 +187,8 @@ pub(super) fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
 /// Reports K0081 for an option of `rule` or `docs` that is given a second time.
 fn report_twice(name: &Ident, options_given: &mut Vec<Ident>, errors: &mut Errors) {
     if options_given.contains(name) {
-        errors.push(name, codes::DUPLICATE_MARK, &format!("`{name}` is given twice"), &format!("write `{name}` once"));
+        let (what, help) = (format!("`{name}` is given twice"), format!("write `{name}` once"));
+        errors.push(name, codes::DUPLICATE_MARKER, &what, &help);
     }
     options_given.push(name.clone());
 }
@@ -205,7 +206,7 @@ pub(super) fn docs(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
         } else {
             errors.push(
                 &name,
-                codes::UNKNOWN_MARK,
+                codes::UNKNOWN_MARKER,
                 &format!("`docs` has no option `{text}`"),
                 "write `docs(url = \"https://…\", description = \"…\")`",
             );

@@ -13,6 +13,7 @@
 //! | `finalizer = "…"` | `patch` on the primary |
 //! | `block_owner_deletion` | `update` on `…/finalizers` of the primary |
 //! | `fields = "metadata.name=x"` | its `list` and `watch` are limited to that name |
+//! | `rbac(…)` | its rules |
 //! | every controller | `create`, `patch` on Events |
 //!
 //! A controller that is limited to namespaces gets a Role in each of them. Cluster-scoped kinds need a

@@ -1,9 +1,9 @@
-//! A mark is given once.
+//! `colour` is not a marker.
 use kctl::prelude::*;
 
 #[schema]
 pub struct Part {
-    #[kctl(min_length = 1, min_length = 2)]
+    #[kctl(colour = "red")]
     pub name: String,
 }
 

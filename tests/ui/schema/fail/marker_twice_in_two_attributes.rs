@@ -1,4 +1,4 @@
-//! A mark is given once, in all attributes of a field together.
+//! A marker is given once, in all attributes of a field together.
 use kctl::prelude::*;
 
 #[schema]

@@ -1,9 +1,9 @@
-//! `colour` is not a mark.
+//! A marker is given once.
 use kctl::prelude::*;
 
 #[schema]
 pub struct Part {
-    #[kctl(colour = "red")]
+    #[kctl(min_length = 1, min_length = 2)]
     pub name: String,
 }
 
