@@ -339,6 +339,28 @@ fn every_case_has_one_recording() {
     }
 }
 
+/// Returns the ports behind `nodePort` in the requests of cases, in YAML and in JSON.
+fn node_ports(cases: &str) -> Vec<u16> {
+    let values = cases.split("nodePort").skip(1).map(|rest| rest.trim_start_matches(['"', ':', ' ']));
+    values.filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()).collect()
+}
+
+/// The server allocates ports from 30086 up first (upstream's `calculateRangeOffset` in
+/// `pkg/registry/core/service/portallocator/allocator.go`), so a Service of another case may hold any of those.
+#[test]
+fn requested_node_ports_are_below_the_allocated_ones() {
+    assert_eq!(node_ports(r#"{port: 80, nodePort: 30777}, {"nodePort": 80}"#), [30777, 80]);
+    let mut n_ports = 0;
+    for topic in TOPICS {
+        let cases = std::fs::read_to_string(folder().join(format!("cases/{topic}.yaml"))).unwrap();
+        for port in node_ports(&cases) {
+            assert!(!(30086..=32767).contains(&port), "{topic}: use a node port from 30000 to 30085 instead of {port}");
+            n_ports += 1;
+        }
+    }
+    assert!(n_ports > 10, "the cases write node ports in another form: follow it");
+}
+
 #[test]
 fn readme_lists_each_topic() {
     let readme = std::fs::read_to_string(folder().join("README.md")).unwrap();
