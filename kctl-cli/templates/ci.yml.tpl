@@ -6,9 +6,9 @@ on:
   pull_request:
 permissions:
   contents: read
-# A new commit of a pull request ends the run of the one before it.
+# A new commit of a pull request cancels the run of the one before it. Runs of main are never cancelled.
 concurrency:
-  group: ${{ github.workflow }}-${{ github.ref }}
+  group: ${{ github.workflow }}-${{ github.event_name == 'pull_request' && github.ref || github.run_id }}
   cancel-in-progress: ${{ github.event_name == 'pull_request' }}
 
 jobs:
