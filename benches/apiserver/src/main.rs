@@ -6,8 +6,9 @@
 //! cargo run --release -p apiserver-bench -- memory
 //! ```
 //!
-//! `benches/README.md` has the results. The servers run one after the other. Client and server share the machine, so
-//! rates are lower than with separate machines, and only their ratio is meaningful.
+//! `guide/performance.md` has the results, and `benches/README.md` those of allocators and threads. The servers run one
+//! after the other. Client and server share the machine, so rates are lower than with separate machines, and only their
+//! ratio is meaningful.
 
 mod client;
 mod in_process;

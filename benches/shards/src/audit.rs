@@ -4,7 +4,7 @@
 //! of all writes without comparing clocks. The last write of the slot's Lease before a revision names the holder at
 //! that revision.
 //!
-//! The check is stricter than the fence in one respect. It reports every write that was stored after another replica
+//! The check is stricter than the write permit in one respect. It reports every write that was stored after another replica
 //! took the Lease, even if the request arrived at the last moment of the old Lease.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

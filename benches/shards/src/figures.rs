@@ -149,11 +149,14 @@ pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
     }
     let before = load();
     let mut all = REPLICAS.map(|n| Runs { n, runs: Vec::new() });
-    let mut last = None;
+    let mut last: Option<Stage> = None;
+    let mut overlaps = Vec::new();
     for run in 1..=options.runs.max(1) {
         for Runs { n, runs } in &mut all {
             // The previous server must stop before the next one starts.
-            drop(last.take());
+            if let Some(previous) = last.take() {
+                overlaps.extend(previous.journals.overlaps());
+            }
             let (figures, stage) = compare(options, *n).await?;
             runs.push(figures);
             last = Some(stage);
@@ -170,7 +173,7 @@ pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
     // No replica runs after this step.
     let rest = rest(&mut stage, options).await?;
     stage.journals.refresh()?;
-    let overlaps = stage.journals.overlaps();
+    overlaps.extend(stage.journals.overlaps());
     moves.print(options);
     rolling.print(options, overlaps.len());
     print_rest(&rest);
@@ -182,8 +185,10 @@ pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
     if let Some(first) = overlaps.first() {
         return Err(format!("{} reconciles ran at once, such as {first}", overlaps.len()).into());
     }
-    if rolling.lags.n_lost > 0 {
-        return Err(format!("{} changes were not reconciled", rolling.lags.n_lost).into());
+    let n_lost_in_steps: usize = all.iter().flat_map(|runs| &runs.runs).map(|figures| figures.lags.n_lost).sum();
+    let n_lost = n_lost_in_steps + rolling.lags.n_lost;
+    if n_lost > 0 {
+        return Err(format!("{n_lost} changes were not reconciled").into());
     }
     Ok(())
 }
