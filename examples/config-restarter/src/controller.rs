@@ -138,7 +138,7 @@ impl ConfigRestarter {
             Ok(()) => {
                 cx.event(Normal, "Registered", format!("all pods run with {hash}"));
                 status.registered_hash = Some(hash);
-                conditions.with("Registered", true, "Told", "the registry knows what runs")
+                conditions.with("Registered", true, "RevisionRegistered", "the registry has the revision of the pods")
             }
             Err(error) => {
                 cx.event(Warning, "RegisterFailed", error.to_string());

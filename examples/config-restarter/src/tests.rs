@@ -194,7 +194,7 @@ async fn pods_appear_and_become_ready() {
     assert_eq!(hashes(&pods), status.config_hash.clone().into_iter().collect());
     assert_eq!(condition(&status, "ConfigFound"), ("True", "Found"));
     assert_eq!(condition(&status, "Ready"), ("True", "Complete"));
-    assert_eq!(condition(&status, "Registered"), ("True", "Told"));
+    assert_eq!(condition(&status, "Registered"), ("True", "RevisionRegistered"));
     assert_eq!(world.registry.revision(SERVICE), status.config_hash);
     let from = pods[0].spec.as_ref().unwrap().containers[0].env_from.as_ref().unwrap();
     assert_eq!(from[0].config_map_ref.as_ref().unwrap().name, "web-config");
@@ -336,7 +336,7 @@ async fn failed_registration_is_retried_and_shown() {
 
     world.registry.fail(0);
     world.idle().await;
-    assert_eq!(condition(&world.status().await, "Registered"), ("True", "Told"));
+    assert_eq!(condition(&world.status().await, "Registered"), ("True", "RevisionRegistered"));
 }
 
 #[tokio::test(start_paused = true)]

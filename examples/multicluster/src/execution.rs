@@ -49,19 +49,20 @@ const QUANTITIES: [&str; 9] =
     ["capacity", "divisor", "hard", "limits", "max", "min", "overhead", "requests", "sizeLimit"];
 
 /// Declares the controller of a member. Members are types, so each member needs its own declaration.
+#[rustfmt::skip] // Each run of rustfmt would indent the attribute further.
 macro_rules! execution {
     ($controller:ident, $member:ident) => {
         /// Applies the works of a member to it.
         #[controller(
-                                                            of = Work,
-                                                            rbac(placing(), on = $member),
-                                                            reads = Namespace(create, on = $member),
-                                                            watches = MemberCluster(map = works_of),
-                                                            primary(get, selector = format!("{CLUSTER}={}", $member::NAME)),
-                                                            finalizer = "fleet.example.com/execution",
-                                                            backoff("1s", max = "30s"),
-                                                            name = $member::NAME
-                                                        )]
+            of = Work,
+            rbac(placing(), on = $member),
+            reads = Namespace(create, on = $member),
+            watches = MemberCluster(map = works_of),
+            primary(get, selector = format!("{CLUSTER}={}", $member::NAME)),
+            finalizer = "fleet.example.com/execution",
+            backoff("1s", max = "30s"),
+            name = $member::NAME
+        )]
         pub(crate) struct $controller {
             /// The watched kinds on the member, with their objects.
             kinds: FoundKinds,
@@ -119,7 +120,7 @@ macro_rules! execution {
                     // never leave.
                     return Ok(());
                 }
-                Err(format!("{} is away: its objects wait for it", $member::NAME).into())
+                Err(format!("{} is not ready: its objects are deleted when it is ready again", $member::NAME).into())
             }
         }
     };

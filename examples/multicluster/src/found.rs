@@ -56,8 +56,8 @@ pub(crate) fn add<C: Finds>(app: App, rules: &Rules) -> App {
             .changes()
             .map(|(kind, change)| change.states().filter_map(|object| C::key_of(&kind, object)).collect::<Vec<_>>());
         let found = found.clone();
-        let understood_anew = changing.changes().map(move |()| found.keys::<C>());
-        stream::select(changed, understood_anew).flat_map(stream::iter)
+        let rules_changed = changing.changes().map(move |()| found.keys::<C>());
+        stream::select(changed, rules_changed).flat_map(stream::iter)
     })
 }
 

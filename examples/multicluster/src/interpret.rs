@@ -20,7 +20,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The interpreters. Clones share them and their compiled scripts.
 ///
-/// After the start, `ask` waits for the control plane's rules, so that no decision is made without them.
+/// After the start, [`interpret`](Self::interpret) waits for the control plane's rules, so that no decision is made without them.
 ///
 /// `ResourceInterpreterCustomization`s and `ResourceInterpreterWebhookConfiguration`s on the control plane take
 /// precedence over compiled-in rules.

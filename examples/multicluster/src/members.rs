@@ -52,7 +52,7 @@ impl Finalize for Members {
         let name = cluster.name_any();
         let n_works = cx.store::<Work>().iter().filter(|work| work.spec.cluster == name).count();
         if n_works > 0 {
-            let wait: Result<()> = Err(format!("{n_works} works have still to leave {name}").into());
+            let wait: Result<()> = Err(format!("{n_works} works still name {name}").into());
             return wait.retry_after(CHECK_INTERVAL);
         }
         Ok(())
@@ -77,7 +77,7 @@ async fn check(cluster: &MemberCluster, cx: &Context<Members>) -> Result<bool> {
     let ready = message.is_empty();
     if cluster.status.as_ref().is_none_or(|status| status.ready != ready) {
         let (kind, reason) = if ready { (Normal, "Ready") } else { (Warning, "NotReady") };
-        cx.event(kind, reason, if ready { "it answers" } else { message.as_str() });
+        cx.event(kind, reason, if ready { "the member responds" } else { message.as_str() });
     }
     cx.patch_status(ClusterStatus { ready, message }).await?;
     Ok(true)

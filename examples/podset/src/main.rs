@@ -1,5 +1,4 @@
-//! The ReplicaSet algorithm for a custom kind: adopts, releases, creates in growing batches, and deletes the least useful pods
-//! first.
+//! The program. The operator, which follows the ReplicaSet controller, is in the library.
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> kctl::Result<()> {

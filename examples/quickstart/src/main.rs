@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(pods.items.len(), 0);
     }
 
-    /// Time is simulated, and Pods take two seconds to start.
+    /// Time is simulated, and Pods take a second to start.
     #[tokio::test(start_paused = true)]
     async fn idle_within_two_seconds_and_silent_afterwards() {
         let started = tokio::time::Instant::now();

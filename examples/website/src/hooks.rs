@@ -25,7 +25,7 @@ pub(crate) fn rules(site: &Website, request: &Admission<Website>) -> Result<()> 
     if let Some(old) = &request.old
         && old.spec.hosts.first() != site.spec.hosts.first()
     {
-        invalid.forbidden("spec.hosts[0]", "the main host must be kept: others know it");
+        invalid.forbidden("spec.hosts[0]", "the main host must be kept: other systems refer to it");
     }
     if site.spec.replicas == Some(1) {
         request.warn("with one replica the website is down while that is replaced");
