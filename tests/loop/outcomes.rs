@@ -69,7 +69,7 @@ async fn requeue_resets_failures_and_yields_to_a_change() {
     assert_eq!(log.take(), ["0 ms, attempt 0, 1", "5 ms, attempt 1, 1"]);
     world.set("a", "2").await;
     advance_seconds(40).await;
-    assert_eq!(log.take(), ["30000 ms, attempt 0, 2", "30005 ms, attempt 1, 2"], "the first wish is void");
+    assert_eq!(log.take(), ["30000 ms, attempt 0, 2", "30005 ms, attempt 1, 2"], "the requeue is dropped");
     advance_seconds(21).await;
     assert_eq!(log.take()[0], "90005 ms, attempt 0, 2");
 }

@@ -10,10 +10,11 @@ use parking_lot::Mutex;
 use crate::world::{World, advance_seconds, app};
 
 const HOUR: u64 = 3_600;
-/// Attempts in an hour: nine in the first eight seconds, then with delays that double up to a thousand seconds.
-const CONFLICTS_MAX: usize = 21;
+/// Attempts in an hour after conflicts, whose shortest delay is a second: nine in the first eight seconds, then with delays
+/// that double up to a thousand seconds.
+const N_CONFLICTS: usize = 21;
 /// Attempts in an hour after an ordinary error, whose first delay is 5 ms.
-const FAILURES_MAX: usize = 21;
+const N_FAILURES: usize = 21;
 
 /// Creates a Secret named after each `ConfigMap`, without checking whether it exists.
 #[controller(owns = Secret(create))]
@@ -25,7 +26,7 @@ async fn wants(config: Arc<ConfigMap>, cx: Context<wants>) -> Result<Action> {
 
 #[tokio::test(start_paused = true)]
 async fn child_rejected_for_ever_is_retried_with_backoff() {
-    for (rejected_as_conflict, most) in [(false, FAILURES_MAX), (true, CONFLICTS_MAX)] {
+    for (rejected_as_conflict, expected) in [(false, N_FAILURES), (true, N_CONFLICTS)] {
         let mut world = World::new();
         let metadata = ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() };
         let theirs = Secret { metadata, ..Secret::default() };
@@ -42,7 +43,7 @@ async fn child_rejected_for_ever_is_retried_with_backoff() {
         world.run(app().controller::<wants>()).await;
         advance_seconds(HOUR).await;
         let n_requests = *requests.lock();
-        assert_eq!(n_requests, most, "conflict: {rejected_as_conflict}");
+        assert_eq!(n_requests, expected, "conflict: {rejected_as_conflict}");
         // A change may remove the cause, so it ends the wait.
         world.set("a", "2").await;
         advance_seconds(1).await;

@@ -100,7 +100,7 @@ async fn handlers_that_block() {
     })
     .await;
     assert!(MAPPED.lock().unwrap().is_empty(), "the slow ones wait: {:?}", MAPPED.lock().unwrap());
-    assert!(!view.is_idle(), "what a handler has not seen is work that is left");
+    assert!(!view.is_idle(), "changes that a handler has not seen are pending work");
     GATE.set(false);
     until("the slow ones", || MAPPED.lock().unwrap().len() == 2).await;
     world.stop().await;
