@@ -88,7 +88,7 @@ async fn missed_child_deletion_during_outage_queues_no_owner() {
     seconds(10).await;
     world.faults.clear();
     seconds(120).await;
-    assert_eq!(log.take(), ["b"], "the owner of what is gone is woken now");
+    assert_eq!(log.take(), ["b"], "kube queues the owner of a deleted child now");
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +144,7 @@ async fn d_panic_of_one_key_ends_the_controller() {
     let controller =
         Controller::new(Api::<ConfigMap>::default_namespaced(world.own_client()), watcher::Config::default());
     let reconcile = |config: Arc<ConfigMap>, _context: Arc<()>| async move {
-        assert_ne!(config.name_any(), "a", "a panic of the user's");
+        assert_ne!(config.name_any(), "a", "planted");
         Ok::<_, std::convert::Infallible>(Action::await_change())
     };
     let items = controller.run(reconcile, |_, never, _| match *never {}, Arc::new(()));
