@@ -599,6 +599,8 @@ fn sample_with_other_custom_kinds_is_skipped() {
     for (file, other) in [
         ("a", object("shop.example.com/v1alpha1", "Bar", "bar")),
         ("b", object("shop.example.com/v1", "Shop", "newer")),
+        // Kubernetes owns this group, but its kinds are custom resources.
+        ("c", object("gateway.networking.k8s.io/v1", "Gateway", "entry")),
     ] {
         write(&folder.0.join(format!("samples/{file}.yaml")), &format!("{shop}{other}")).unwrap();
     }
@@ -606,10 +608,10 @@ fn sample_with_other_custom_kinds_is_skipped() {
     assert!(!folder.text("src/shop_v1.rs").contains("#[cfg(test)]"));
     let built_in = object("v1", "Secret", "key") + &object("networking.k8s.io/v1", "Ingress", "entry");
     let shop = object("shop.example.com/v1alpha1", "Shop", "alone");
-    write(&folder.0.join("samples/c.yaml"), &format!("{built_in}{shop}")).unwrap();
+    write(&folder.0.join("samples/d.yaml"), &format!("{built_in}{shop}")).unwrap();
     folder.add(Addition::Webhook { kind: "Shop".into() }).unwrap();
     let text = folder.text("src/shop_webhook.rs");
-    assert!(text.contains("include_str!(\"../samples/c.yaml\")") && text.contains("get(\"alone\")"), "{text}");
+    assert!(text.contains("include_str!(\"../samples/d.yaml\")") && text.contains("get(\"alone\")"), "{text}");
 }
 
 #[test]

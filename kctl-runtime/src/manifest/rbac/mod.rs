@@ -34,6 +34,7 @@ pub use permission::{
     Permission, PermissionScope, PermissionTarget, all_permissions, permissions, permissions_of_rule, rule_problem,
     verbs_of,
 };
+pub use resources::is_built_in_group;
 pub use rule::{Rule, rules};
 pub use subresource::{lacks_subresource, subresource_problem};
 pub use user_roles::user_roles;
