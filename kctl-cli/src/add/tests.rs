@@ -274,6 +274,23 @@ fn declared_kind_is_named_with_its_file() {
 }
 
 #[test]
+fn kind_of_two_groups_is_ambiguous() {
+    let folder = Folder::new("two-groups", MAIN);
+    let group = Some("tea.example.com".to_owned());
+    let declared = folder.add(controller_with("stall", group, Some("Shop".into()))).unwrap_err();
+    assert!(declared.starts_with("Shop is declared already, in src/main.rs"), "{declared}");
+    write(&folder.0.join("src/stall.rs"), &MAIN.replace("shop.example.com", "tea.example.com")).unwrap();
+    let expected =
+        "Shop is declared in two groups, `shop.example.com` in src/main.rs and `tea.example.com` in src/stall.rs";
+    for addition in [Addition::Webhook { kind: "Shop".into() }, Addition::Version { version: "v1".into(), kind: None }]
+    {
+        let error = folder.add(addition).unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+    }
+    assert_eq!(folder.text("src/main.rs"), MAIN);
+}
+
+#[test]
 fn kind_that_differs_in_case_is_rejected() {
     let folder = Folder::new("case", MAIN);
     folder.add(controller("tea-room")).unwrap();
