@@ -112,7 +112,9 @@ impl Project {
         if names.is_empty() { "none".into() } else { names.join(", ") }
     }
 
-    /// Checks that no other group has a kind of this name. Arguments and generated modules name a kind without its group.
+    /// Checks that no other group has a kind of this name.
+    ///
+    /// Arguments and generated modules name a kind without its group.
     ///
     /// # Errors
     /// Another group has one.

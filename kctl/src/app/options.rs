@@ -158,7 +158,7 @@ impl ManagerOptions {
     /// Finds mistakes that don't need a cluster.
     ///
     /// # Errors
-    /// An address is invalid, or the times of the Lease contradict each other.
+    /// An address or a name of a Lease is invalid, or options contradict each other, such as two times of the Lease.
     pub(super) fn check(&self, app: &str) -> Result<()> {
         let metrics = ("--metrics-bind-address", &self.metrics_bind_address);
         let health = ("--health-probe-bind-address", &self.health_probe_bind_address);

@@ -22,11 +22,11 @@ pub(super) struct OutputOptions {
     out: Option<PathBuf>,
     /// Write nothing; fail if the files in this folder (or in the folder of --out) differ
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
-    #[expect(clippy::option_option, reason = "not said, said, and said with a folder")]
+    #[expect(clippy::option_option, reason = "absent, alone, or with a folder")]
     check: Option<Option<PathBuf>>,
 }
 
-/// `--check` without a folder takes the one of `--out`; both commands of a CI job can so share their arguments.
+/// `--check` without a folder takes the folder of `--out`, so that a job of CI can add it to the command that writes.
 impl OutputOptions {
     /// Returns the folder that is written or compared with.
     pub(super) fn folder(&self) -> Option<&Path> {
@@ -236,10 +236,11 @@ fn size_hint(manifest: &Manifest) -> Option<String> {
 
 /// Compares the CRDs with those in the folder or at a git revision.
 ///
-/// # Errors
-/// A change breaks stored objects or clients, and `--allow-breaking` is not set.
-///
 /// Does nothing for a stream, which has no older version to compare with. `--since` is rejected there.
+///
+/// # Errors
+/// A change breaks stored objects or clients, or a CRD is no longer generated, and `--allow-breaking` is not set. Or a file
+/// or the revision can't be read.
 pub(super) fn reject_breaking(manifests: &[Manifest], out: &OutputOptions, options: &BreakingOptions) -> Result<()> {
     let Some(folder) = out.folder() else { return Ok(()) };
     let parse = |text: &str| serde_saphyr::from_str(text).map_err(Error::from);
