@@ -52,8 +52,8 @@ pub(super) enum AddFailure {
     NoKind { kind: String, known: String },
     /// Kinds of two groups have the name. Files and functions are named after the kind alone.
     #[error(
-        "{kind} is declared in two groups, `{group}` in {file} and `{other_group}` in {other_file}, and generated modules are named after \
-         the kind alone: write the module by hand"
+        "{kind} is declared in two groups, `{group}` in {file} and `{other_group}` in {other_file}, and generated modules \
+         are named after the kind alone: write the module by hand"
     )]
     TwoGroups { kind: String, group: String, file: String, other_group: String, other_file: String },
     /// `kctl add version` without `--kind` in a project without kinds.

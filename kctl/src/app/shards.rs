@@ -138,8 +138,8 @@ fn all_slots(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> Str
 
 /// Returns the line of a key's slot, and a sentence with its owner.
 ///
-/// The clock of this machine decides if a Lease has expired, and may be wrong. So the sentence about an expired Lease has the
-/// time of the last renewal.
+/// The clock of this machine decides if a Lease has expired, and may be wrong. So the sentence about an expired Lease
+/// has the time of the last renewal.
 ///
 /// # Errors
 /// The settings are empty, or belong to a program without shards or to another version of kctl.

@@ -143,7 +143,9 @@ struct Blocked {
 }
 
 impl Blocked {
-    /// Waits until the grace period is over and the runtime has no free thread. A runtime that shuts down is not blocked.
+    /// Waits until the grace period is over and the runtime has no free thread.
+    ///
+    /// A runtime that shuts down is not blocked.
     async fn wait_until_blocked(&self) {
         let Some(grace) = self.grace else { return std::future::pending().await };
         tokio::time::sleep(grace + AFTER_GRACE).await;

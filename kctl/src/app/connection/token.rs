@@ -149,7 +149,7 @@ mod tests {
         token
     }
 
-    /// Sends a request to a server that accepts one token. Returns the header `Authorization` of the request, and the status code.
+    /// Sends a request to a server that accepts one token. Returns its header `Authorization`, and the status code.
     async fn ask(token: &TokenFile, accepted: &'static str) -> (String, u16) {
         let server = tower::service_fn(move |request: Request<Body>| async move {
             let seen = request.headers()[AUTHORIZATION].to_str().unwrap().to_owned();
