@@ -28,7 +28,7 @@ use super::{Permissions, derived};
 impl App {
     /// Returns the declarations of all controllers.
     ///
-    /// A [`ControllerSpec`] has everything that `#[controller(…)]` says: relations, verbs, options.
+    /// A [`ControllerSpec`] has everything that `#[controller(…)]` declares: relations, verbs, options.
     /// The `generate-…` commands print from it.
     ///
     /// ```

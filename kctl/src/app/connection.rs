@@ -217,7 +217,7 @@ fn no_context(error: &KubeconfigError, context: &str, kubeconfig: &Kubeconfig) -
         _ if names.is_empty() => no_cluster("the kubeconfig has no contexts"),
         KubeconfigError::CurrentContextNotSet | KubeconfigError::LoadContext(_) => {
             let wrong = match context {
-                "" => "the kubeconfig names no current context; say --context".to_owned(),
+                "" => "the kubeconfig names no current context; set --context".to_owned(),
                 context => format!("the kubeconfig has no context `{context}`"),
             };
             Error::from(format!("{wrong}\nhelp: it has {}", names.join(", ")))

@@ -265,8 +265,8 @@ impl ManagerOptions {
             return Ok(Box::pin(serve_metrics(listener, metrics)));
         }
         let client = cluster.await.context(format!(
-            "--metrics-bind-address {}: a cluster says who may read the metrics; without one, bind to loopback, or let \
-             everybody read them with --metrics-secure=false",
+            "--metrics-bind-address {}: the cluster decides which clients may read the metrics; without a cluster, bind \
+             to loopback, or allow all clients with --metrics-secure=false",
             address.unwrap_or_default()
         ))?;
         let served = serve_metrics_securely(listener, metrics, self.certificate(), client);
@@ -563,7 +563,7 @@ mod tests {
             (&["--metrics-bind-address=127.0.0.1:0"][..], Ok(())),
             (&["--metrics-bind-address=:0", "--metrics-secure=false"], Ok(())),
             (&[], Ok(())),
-            (&["--metrics-bind-address=:0"], Err("--metrics-bind-address :0: a cluster says who may read the metrics")),
+            (&["--metrics-bind-address=:0"], Err("--metrics-bind-address :0: the cluster decides which clients may")),
             (&["--metrics-bind-address=127.0.0.1:0", "--metrics-secure"], Err("--metrics-bind-address 127.0.0.1:0")),
         ];
         for (flags, expected) in cases {

@@ -140,7 +140,7 @@ fn compare_files(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Re
     let left = stale_files(manifests, folder, owned)?;
     let mut wrong = Vec::new();
     if !different.is_empty() {
-        wrong.push(format!("not what the declarations say: {}\n{help}", describe(&different)));
+        wrong.push(format!("files differ from the declarations: {}\n{help}", describe(&different)));
     }
     if !left.is_empty() {
         wrong.push(format!(
@@ -424,7 +424,7 @@ mod tests {
         write_manifests(std::slice::from_ref(&new), &folder.out(), &OWNED).unwrap();
         reject_breaking(std::slice::from_ref(&old), &folder.check(), &STRICT).unwrap();
         let different = write_manifests(&[old], &folder.check(), &OWNED).unwrap_err().to_string();
-        assert!(different.starts_with("not what the declarations say: "), "{different}");
+        assert!(different.starts_with("files differ from the declarations: "), "{different}");
     }
 
     #[test]
@@ -499,7 +499,7 @@ mod tests {
         std::fs::create_dir_all(folder.0.join("rbac")).unwrap();
         std::fs::write(folder.0.join("rbac/role-web.yaml"), "kind: Rolle\n").unwrap();
         let expected = format!(
-            "not what the declarations say: {gone}/rbac/role-web.yaml, {gone}/rbac/role-web.a.yaml (missing)\n  \
+            "files differ from the declarations: {gone}/rbac/role-web.yaml, {gone}/rbac/role-web.a.yaml (missing)\n  \
              {gone}/rbac/role-web.yaml:1: expected `kind: Role`, found `kind: Rolle`\nhelp: "
         );
         assert!(check().starts_with(&expected), "{}", check());

@@ -81,7 +81,7 @@ pub(super) async fn report(client: Client, program: CheckedProgram, extra: Vec<E
 
 /// Returns the wanted permissions that are not allowed.
 ///
-/// It asks a `SelfSubjectRulesReview` per namespace, and a `SelfSubjectAccessReview` for single
+/// It sends a `SelfSubjectRulesReview` per namespace, and a `SelfSubjectAccessReview` for single
 /// permissions where an authorizer can't list its rules.
 pub(crate) async fn missing(client: &Client, needed: &[Permission]) -> Result<Vec<Permission>> {
     let scopes: BTreeSet<&PermissionScope> = needed.iter().map(|permission| &permission.scope).collect();
