@@ -265,8 +265,8 @@ impl ManagerOptions {
             return Ok(Box::pin(serve_metrics(listener, metrics)));
         }
         let client = cluster.await.context(format!(
-            "--metrics-bind-address {}: the cluster decides which clients may read the metrics; without a cluster, bind \
-             to loopback, or allow all clients with --metrics-secure=false",
+            "--metrics-bind-address {}: the cluster decides which clients may read the metrics; without one, bind to \
+             loopback, or allow all clients with --metrics-secure=false",
             address.unwrap_or_default()
         ))?;
         let served = serve_metrics_securely(listener, metrics, self.certificate(), client);
