@@ -39,7 +39,7 @@ impl ManagerOptions {
         self
     }
 
-    /// Sets the number of slots by which several replicas share the keys; 0 turns sharding off.
+    /// Makes several replicas share the keys by this number of slots; 0 turns sharding off.
     ///
     /// ```
     /// use kctl_runtime::manifest::ManagerOptions;
