@@ -119,14 +119,11 @@ impl Project {
     /// # Errors
     /// Another group has one.
     fn check_group(&self, kind: &Kind) -> Result<(), AddFailure> {
+        let place = |kind: &Kind| format!("`{}` in {}", kind.group, self.file_of(kind));
         match self.kinds.iter().find(|other| other.name == kind.name && other.group != kind.group) {
-            Some(other) => Err(AddFailure::TwoGroups {
-                kind: kind.name.clone(),
-                group: kind.group.clone(),
-                file: self.file_of(kind),
-                other_group: other.group.clone(),
-                other_file: self.file_of(other),
-            }),
+            Some(other) => {
+                Err(AddFailure::TwoGroups { kind: kind.name.clone(), first: place(kind), second: place(other) })
+            }
             None => Ok(()),
         }
     }
