@@ -5,7 +5,7 @@
 //! - { fault: holdWatch, client: my-operator, seconds: 5, times: 1 }
 //! ```
 //!
-//! guide/api-server.md describes each fault. Faults that the simulator has and this file does not need a running app.
+//! guide/api-server.md describes each fault. The simulator has more faults, for which it needs a running app.
 
 use std::{io::Read, path::Path, time::Duration};
 

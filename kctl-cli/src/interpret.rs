@@ -216,7 +216,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, InterpretError> {
 /// Returns the first contradiction or missing option, before any file is read.
 fn wrong_usage(options: &InterpretOptions) -> Option<String> {
     if options.check && options.customization.is_empty() && options.third_party.is_none() {
-        return Some("--check needs --customization or --third-party: say what to check".to_owned());
+        return Some("--check needs --customization or --third-party: name what to check".to_owned());
     }
     let files = [&options.object, &options.desired, &options.observed, &options.status_items];
     let files = files.into_iter().flatten().chain(&options.customization);

@@ -121,7 +121,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     let folder = folder.display();
     say!("created {folder}. Try it: cd {folder} && cargo run -- dev -f sample.yaml --until-idle");
-    say!("commit Cargo.lock, which that writes: CI and the image use it (`--locked`)");
+    say!("commit Cargo.lock, which this command writes: CI and the image use it (`--locked`)");
     let checked = if runs_workflow { "; the workflow in .github checks that it matches the code" } else { "" };
     say!("deploy/ has the manifests, and README.md the command that generates them again{checked}");
     Ok(())

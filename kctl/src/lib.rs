@@ -60,10 +60,10 @@
 //! | **Primary** | The kind that is reconciled: the function's first parameter. One call handles one object, and never runs twice at once for it. |
 //! | **Owned** | `owns = K`: objects whose controller reference names the primary. Read and change them with [`Context::owned`](reconcile::Context::owned). |
 //! | **Watched** | `watches = K(map = f)`: objects whose changes enqueue the primaries that `f` returns. Read them with [`Context::store`](reconcile::Context::store). |
-//! | **Read** | `reads = K`: objects that are cached and enqueue nothing, from [`Context::store`](reconcile::Context::store). `reads = K(live)` asks the API server instead, by [`Context::live`](reconcile::Context::live). |
+//! | **Read** | `reads = K`: objects that are cached and enqueue nothing, from [`Context::store`](reconcile::Context::store). `reads = K(live)` reads from the API server instead, by [`Context::live`](reconcile::Context::live). |
 //! | **Predicate** | `when = f` in the parentheses of a kind: the changes that count. [`generation_changed`](predicate::generation_changed) ignores changes of status and metadata. |
 //! | **Cache** | Reads come from memory. After a write returns, the next read sees its result. |
-//! | **Writes** | They are lazy: nothing is sent until an [`ApiRequest`](reconcile::ApiRequest) is awaited. With leader election each write first asks whether this replica still leads. |
+//! | **Writes** | They are lazy: nothing is sent until an [`ApiRequest`](reconcile::ApiRequest) is awaited. With leader election each write first checks that this replica still leads. |
 //! | **Status** | [`Context::patch_status`](reconcile::Context::patch_status) needs no verb for a custom resource with a status; `primary(read_only)` takes it away. `primary(patch, …)` names the verbs for other writes to the primary. |
 //! | **Permissions** | Each operation of the [`Context`](reconcile::Context) compiles only if the declaration allows it; `generate-rbac` prints the role. |
 //! | **Errors** | `?` works with every error; a failed key is retried with exponential backoff. [`ResultExt`](reconcile::ResultExt) sets the wait or stops the retries. |
@@ -87,7 +87,7 @@
 //! 4. The function reads from the caches and awaits its writes. An error requeues the key with
 //!    backoff. A conflict (409) requeues it when the watch delivers the newer state. It counts as a failure only if
 //!    more than five follow each other.
-//! 5. [`Action`](reconcile::Action) says when the function wants to be called again without a
+//! 5. [`Action`](reconcile::Action) sets when the function is called again without a
 //!    change.
 //!
 //! This is the design of client-go and controller-runtime. The names are theirs as well: informer,

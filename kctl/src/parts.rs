@@ -3,9 +3,9 @@
 
 /// Reads, writes and results inside a reconcile function.
 ///
-/// [`Context`](reconcile::Context) reads the caches and sends writes, and [`Action`](reconcile::Action) says when to run again.
-/// Traits such as [`Caches`](reconcile::Caches) and [`Writes`](reconcile::Writes) are bounds for helpers that work with several
-/// controllers; [`bounds`](reconcile::bounds) has those that few programs name.
+/// [`Context`](reconcile::Context) reads the caches and sends writes, and [`Action`](reconcile::Action) sets when it
+/// runs again. Traits such as [`Caches`](reconcile::Caches) and [`Writes`](reconcile::Writes) are bounds for helpers
+/// that work with several controllers; [`bounds`](reconcile::bounds) has those that few programs name.
 pub mod reconcile {
     #[doc(inline)]
     pub use kctl_runtime::reconcile::{

@@ -49,6 +49,22 @@ fn each_breaking_change_is_described() {
 }
 
 #[test]
+fn change_of_merging_names_the_new_owners() {
+    let list = |kind: &str| json!({ "type": "array", "items": { "type": "string" }, "x-kubernetes-list-type": kind });
+    let map = |kind: &str| json!({ "type": "object", "x-kubernetes-map-type": kind });
+    let whole = "field managers that own single parts of spec own all of it from now on";
+    for (old, new, expected) in [
+        (list("set"), list("atomic"), whole),
+        (map("granular"), map("atomic"), whole),
+        (map("atomic"), map("granular"), "field managers that own all of spec own single fields from now on"),
+    ] {
+        let changes = breaking(&crd(&json!({ "old": old }), "old"), &crd(&json!({ "new": new }), "new"));
+        let breaks: Vec<&str> = changes.iter().map(|change| change.breaks.as_str()).collect();
+        assert_eq!(breaks, [expected]);
+    }
+}
+
+#[test]
 fn breaking_change_names_affected_objects_and_migration() {
     let before = json!({ "old": { "type": "object", "properties": { "host": { "type": "string" } } } });
     let after = json!({ "new": { "type": "object" } });

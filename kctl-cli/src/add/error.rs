@@ -50,6 +50,18 @@ pub(super) enum AddFailure {
     /// No file directly in `src/` declares the kind; modules in folders are not searched.
     #[error("no `#[resource(…, kind = \"{kind}\")]` was found in src/; kinds there: {known}")]
     NoKind { kind: String, known: String },
+    /// Kinds of two groups have the name. Files and functions are named after the kind alone.
+    #[error(
+        "{kind} is declared in two groups, {first} and {second}, and generated modules are named after the kind alone: write the \
+         module by hand"
+    )]
+    TwoGroups {
+        kind: String,
+        /// The group and the file of one declaration, such as `` `a.example.com` in src/a.rs ``.
+        first: String,
+        /// The group and the file of the other declaration.
+        second: String,
+    },
     /// `kctl add version` without `--kind` in a project without kinds.
     #[error("no `#[resource]` was found in src/: `kctl add controller NAME` adds a kind, which can then have versions")]
     NoKinds,

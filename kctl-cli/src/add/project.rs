@@ -93,12 +93,13 @@ impl Project {
     /// If every version has `storage = false`, returns the first one.
     ///
     /// # Errors
-    /// The kind is unknown, or the app's modules can't name its module.
+    /// The kind is unknown or belongs to two groups, or the app's modules can't name its module.
     pub(super) fn kind(&self, kind: &str) -> Result<&Kind, AddFailure> {
         let mut versions = self.kinds.iter().filter(|known| known.name == kind);
         let stored = versions.clone().find(|version| version.is_stored);
         let unknown = || AddFailure::NoKind { kind: kind.into(), known: self.names() };
         let found = stored.or_else(|| versions.next()).ok_or_else(unknown)?;
+        self.check_group(found)?;
         self.check_module(found)?;
         Ok(found)
     }
@@ -109,6 +110,22 @@ impl Project {
         names.sort_unstable();
         names.dedup();
         if names.is_empty() { "none".into() } else { names.join(", ") }
+    }
+
+    /// Checks that no other group has a kind of this name.
+    ///
+    /// Arguments and generated modules name a kind without its group.
+    ///
+    /// # Errors
+    /// Another group has one.
+    fn check_group(&self, kind: &Kind) -> Result<(), AddFailure> {
+        let place = |kind: &Kind| format!("`{}` in {}", kind.group, self.file_of(kind));
+        match self.kinds.iter().find(|other| other.name == kind.name && other.group != kind.group) {
+            Some(other) => {
+                Err(AddFailure::TwoGroups { kind: kind.name.clone(), first: place(kind), second: place(other) })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Checks that the app's modules can name the module of a kind.

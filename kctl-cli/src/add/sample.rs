@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kctl_apimachinery::validation::is_protected_group;
+use kctl_runtime::manifest::is_built_in_group;
 use serde_json::Value;
 
 use super::{files::read, project::Project, source::Kind};
@@ -33,10 +33,10 @@ fn object_of(text: &str, kind: &Kind) -> Option<String> {
     object["metadata"]["name"].as_str().map(ToOwned::to_owned)
 }
 
-/// Returns `true` for an object in a group that is not one of Kubernetes' own.
+/// Returns `true` for an object in a group without built-in kinds, such as `gateway.networking.k8s.io`.
 fn is_custom(object: &Value) -> bool {
     let group = object["apiVersion"].as_str().and_then(|api_version| Some(api_version.split_once('/')?.0));
-    group.is_some_and(|group| group.contains('.') && !is_protected_group(group))
+    group.is_some_and(|group| !is_built_in_group(group))
 }
 
 impl Project {

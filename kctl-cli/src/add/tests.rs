@@ -274,6 +274,23 @@ fn declared_kind_is_named_with_its_file() {
 }
 
 #[test]
+fn kind_of_two_groups_is_ambiguous() {
+    let folder = Folder::new("two-groups", MAIN);
+    let group = Some("tea.example.com".to_owned());
+    let declared = folder.add(controller_with("stall", group, Some("Shop".into()))).unwrap_err();
+    assert!(declared.starts_with("Shop is declared already, in src/main.rs"), "{declared}");
+    write(&folder.0.join("src/stall.rs"), &MAIN.replace("shop.example.com", "tea.example.com")).unwrap();
+    let expected =
+        "Shop is declared in two groups, `shop.example.com` in src/main.rs and `tea.example.com` in src/stall.rs";
+    for addition in [Addition::Webhook { kind: "Shop".into() }, Addition::Version { version: "v1".into(), kind: None }]
+    {
+        let error = folder.add(addition).unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+    }
+    assert_eq!(folder.text("src/main.rs"), MAIN);
+}
+
+#[test]
 fn kind_that_differs_in_case_is_rejected() {
     let folder = Folder::new("case", MAIN);
     folder.add(controller("tea-room")).unwrap();
@@ -599,6 +616,8 @@ fn sample_with_other_custom_kinds_is_skipped() {
     for (file, other) in [
         ("a", object("shop.example.com/v1alpha1", "Bar", "bar")),
         ("b", object("shop.example.com/v1", "Shop", "newer")),
+        // Kubernetes owns this group, but its kinds are custom resources.
+        ("c", object("gateway.networking.k8s.io/v1", "Gateway", "entry")),
     ] {
         write(&folder.0.join(format!("samples/{file}.yaml")), &format!("{shop}{other}")).unwrap();
     }
@@ -606,10 +625,10 @@ fn sample_with_other_custom_kinds_is_skipped() {
     assert!(!folder.text("src/shop_v1.rs").contains("#[cfg(test)]"));
     let built_in = object("v1", "Secret", "key") + &object("networking.k8s.io/v1", "Ingress", "entry");
     let shop = object("shop.example.com/v1alpha1", "Shop", "alone");
-    write(&folder.0.join("samples/c.yaml"), &format!("{built_in}{shop}")).unwrap();
+    write(&folder.0.join("samples/d.yaml"), &format!("{built_in}{shop}")).unwrap();
     folder.add(Addition::Webhook { kind: "Shop".into() }).unwrap();
     let text = folder.text("src/shop_webhook.rs");
-    assert!(text.contains("include_str!(\"../samples/c.yaml\")") && text.contains("get(\"alone\")"), "{text}");
+    assert!(text.contains("include_str!(\"../samples/d.yaml\")") && text.contains("get(\"alone\")"), "{text}");
 }
 
 #[test]

@@ -25,21 +25,21 @@ pub struct ManagerOptions {
 }
 
 impl ManagerOptions {
-    /// Several replicas elect a leader by a Lease.
+    /// Turns on leader election by a Lease, with two replicas in the Deployment.
     #[must_use]
     pub fn with_leader_election(mut self) -> Self {
         self.leader_elect = true;
         self
     }
 
-    /// `/metrics` is served over TLS with authorization.
+    /// Turns on `/metrics`, served over TLS to clients that the cluster authorizes.
     #[must_use]
     pub fn with_metrics(mut self) -> Self {
         self.metrics = true;
         self
     }
 
-    /// Several replicas share the keys by this number of slots.
+    /// Makes several replicas share the keys by this number of slots; 0 turns sharding off.
     ///
     /// ```
     /// use kctl_runtime::manifest::ManagerOptions;
@@ -53,7 +53,7 @@ impl ManagerOptions {
         self
     }
 
-    /// The program serves webhooks and runs no controller.
+    /// Declares that the program serves webhooks and runs no controller, so that two replicas need no election.
     #[must_use]
     pub fn with_webhooks_alone(mut self) -> Self {
         self.webhooks_alone = true;

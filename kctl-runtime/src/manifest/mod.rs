@@ -63,9 +63,12 @@ pub use monitoring::monitoring;
 pub use rbac::{
     Permission, PermissionScope, PermissionTarget, RbacOptions, Rule, permissions, rbac, rbac_of, rules, user_roles,
 };
-// `kctl` alone needs these. They are hidden, so that they are not a part of the API.
+// `kctl` and its command-line tool alone need these. They are hidden, so that they are not a part of the API.
 #[doc(hidden)]
-pub use rbac::{all_permissions, lacks_subresource, permissions_of_rule, rule_problem, subresource_problem, verbs_of};
+pub use rbac::{
+    all_permissions, is_built_in_group, lacks_subresource, permissions_of_rule, rule_problem, subresource_problem,
+    verbs_of,
+};
 pub use resources::{Quantities, QuantityError, Resources};
 pub use ring::{controller_ring, ring_rbac};
 #[doc(hidden)]

@@ -99,8 +99,8 @@ pub fn ring_rbac(
 /// Returns the `ControllerRing` with the kinds of the declarations: those that controllers reconcile, and those that
 /// they own.
 ///
-/// Controllers that are limited to namespaces select these. Otherwise the sharder's default counts: all but
-/// `kube-system` and `sharding-system`.
+/// If all controllers are limited to namespaces, the ring selects these. Otherwise the sharder's default counts: all
+/// namespaces but `kube-system` and `sharding-system`.
 ///
 /// # Errors
 /// The object cannot be written as YAML.

@@ -28,7 +28,7 @@ use super::{Permissions, derived};
 impl App {
     /// Returns the declarations of all controllers.
     ///
-    /// A [`ControllerSpec`] has everything that `#[controller(…)]` says: relations, verbs, options.
+    /// A [`ControllerSpec`] has everything that `#[controller(…)]` declares: relations, verbs, options.
     /// The `generate-…` commands print from it.
     ///
     /// ```
@@ -45,7 +45,7 @@ impl App {
     /// assert!(rules.iter().any(|permission| permission.to_string() == "create pods"));
     /// ```
     pub fn specs(&self) -> Vec<ControllerSpec> {
-        #[allow(unused_mut, reason = "which features add to it")]
+        #[allow(unused_mut, reason = "features add to it")]
         let mut specs: Vec<ControllerSpec> =
             self.controllers.iter().map(|controller| controller.spec.clone()).collect();
         #[cfg(feature = "karmada-chain")]
@@ -60,7 +60,7 @@ impl App {
     /// interpreters watches. Kinds that controllers only own, watch or read are included if their types have a CRD.
     #[cfg(feature = "testing")]
     pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
-        #[allow(unused_mut, reason = "which features add to it")]
+        #[allow(unused_mut, reason = "features add to it")]
         let mut kinds = self.kinds();
         #[cfg(feature = "karmada-chain")]
         if !self.chains.is_empty() && !self.has_interpreter_kinds {
@@ -168,7 +168,7 @@ impl App {
     /// ```
     pub fn kinds(&self) -> Vec<KindSpec> {
         let reconciled = self.controllers.iter().filter_map(|controller| KindSpec::from_spec(&controller.spec));
-        #[allow(unused_mut, reason = "which features add to it")]
+        #[allow(unused_mut, reason = "features add to it")]
         let mut kinds: Vec<KindSpec> = reconciled.chain(self.kinds.iter().cloned()).collect();
         #[cfg(feature = "karmada-chain")]
         kinds.extend(chain::kinds().into_iter().filter(|_| self.has_interpreter_kinds));

@@ -142,8 +142,7 @@ async fn load_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Re
         cluster.proxy_url = None;
     }
     let config = Config::from_custom_kubeconfig(direct, &selected).await;
-    let config = config.map_err(|error| no_context(&error, &context, &kubeconfig))?;
-    let mut config = config;
+    let mut config = config.map_err(|error| no_context(&error, &context, &kubeconfig))?;
     if config.accept_invalid_certs && config.root_cert.is_some() {
         return Err(Error::from(format!(
             "the cluster of the context `{context}` has a certificate authority and `insecure-skip-tls-verify`, which contradict \
@@ -198,12 +197,12 @@ fn not_found(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// Returns the error for a command that found no cluster, with both remedies.
+/// Returns the error for a command that found no cluster. The remedies are `KUBECONFIG` and `dev`.
 fn no_cluster(error: impl std::fmt::Display) -> Error {
     no_cluster_with(&error, "set KUBECONFIG")
 }
 
-/// Returns the error for a command that found no cluster, with a remedy other than `dev`.
+/// Returns the error for a command that found no cluster, with a remedy in addition to `dev`.
 fn no_cluster_with(error: &dyn std::fmt::Display, remedy: &str) -> Error {
     Error::from(format!(
         "no cluster to run against: {error}\nhelp: {remedy}, or try it without a cluster: `cargo run -- dev`"
@@ -218,7 +217,7 @@ fn no_context(error: &KubeconfigError, context: &str, kubeconfig: &Kubeconfig) -
         _ if names.is_empty() => no_cluster("the kubeconfig has no contexts"),
         KubeconfigError::CurrentContextNotSet | KubeconfigError::LoadContext(_) => {
             let wrong = match context {
-                "" => "the kubeconfig names no current context; say --context".to_owned(),
+                "" => "the kubeconfig names no current context; set --context".to_owned(),
                 context => format!("the kubeconfig has no context `{context}`"),
             };
             Error::from(format!("{wrong}\nhelp: it has {}", names.join(", ")))

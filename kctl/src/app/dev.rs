@@ -35,7 +35,7 @@ const CLUSTER: &str = "kctl.dev/cluster";
 
 /// Runs the command `dev`: starts servers, installs and applies everything, and runs until a signal
 /// or until nothing is left to do.
-#[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "interpreters have metrics"))]
+#[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "only webhooks change the app"))]
 pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     log::begin(&app.name, LogFormat::Timeless);
     // Listens from here on: webhooks are served before the controllers run, and have to be shut down gracefully.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use http::Request;
 use k8s_openapi::api::rbac::v1::{PolicyRule, Subject};
+use kctl_apimachinery::url::escape;
 use kctl_runtime::{
     manifest::{Manifest, Permission, PermissionScope, RbacOptions, permissions_of_rule},
     reconcile::{Error, Result, ResultExt},
@@ -145,7 +146,8 @@ async fn list(client: &Client, kind: &str) -> Result<Vec<Value>> {
 async fn read(client: &Client, kind: &str, namespace: Option<&str>, name: &str) -> Result<Option<Value>> {
     let root = if kind == "ServiceAccount" { "/api/v1" } else { "/apis/rbac.authorization.k8s.io/v1" };
     let parent = namespace.map_or(String::new(), |namespace| format!("/namespaces/{namespace}"));
-    let path = format!("{root}{parent}/{}s/{name}", kind.to_lowercase());
+    // API servers accept names of RBAC objects with spaces and other characters that a URL can't have.
+    let path = format!("{root}{parent}/{}s/{}", kind.to_lowercase(), escape(name));
     match client.request::<Value>(Request::get(path).body(Vec::new())?).await {
         Ok(object) => Ok(Some(object)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
@@ -262,8 +264,18 @@ mod tests {
         }
     }
 
-    /// Manifests of an app that reads pods in namespace `a`, and a server on which they are with
-    /// others.
+    #[tokio::test]
+    async fn role_name_with_a_space_is_escaped() {
+        let server = tower::service_fn(|request: Request<kube::client::Body>| async move {
+            let role = json!({ "metadata": { "name": request.uri().path() } });
+            let body = kube::client::Body::from(role.to_string().into_bytes());
+            Ok::<_, std::convert::Infallible>(http::Response::new(body))
+        });
+        let role = read(&Client::new(server, "default"), "ClusterRole", None, "my role").await.unwrap().unwrap();
+        assert_eq!(role["metadata"]["name"], "/apis/rbac.authorization.k8s.io/v1/clusterroles/my%20role");
+    }
+
+    /// Tests manifests of an app that lists pods in `default`, on a server that has further bindings.
     #[cfg(feature = "testing")]
     #[tokio::test]
     async fn permissions_of_other_bindings_are_in_excess() {

@@ -53,8 +53,8 @@ fn first_difference(expected: &str, found: &str) -> Option<String> {
     }
 }
 
-/// Returns a line in quotes. Of a long line it is the part around the first character that differs, after `n_equal` equal
-/// characters.
+/// Returns a line in quotes. A long line is cut to the part around the first character that differs, which comes after
+/// `n_equal` equal characters.
 fn show(line: Option<&str>, n_equal: usize) -> String {
     let Some(line) = line else { return "the end of the file".into() };
     let (text, end) = line.strip_suffix('\n').map_or((line, " without a line end"), |text| (text, ""));

@@ -76,12 +76,11 @@ pub(super) struct Chart {
 
 /// Generates the chart of an app.
 ///
-/// # Errors
-/// A CRD is invalid, or `#[resource]` names the Service of a conversion, whose name comes from the release here.
-///
 /// Nothing is read or written here. The result depends on the app and the options alone, so two runs give the same
 /// files and `--check` can compare them.
 ///
+/// # Errors
+/// A CRD is invalid, or `#[resource]` names the Service of a conversion, whose name comes from the release here.
 pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
     let mut names = RbacOptions::new(NAME, NAMESPACE);
     names.labels.insert(LABELS.to_owned(), String::new());

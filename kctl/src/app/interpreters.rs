@@ -70,8 +70,8 @@ impl App {
         self.metrics(move |metrics| registry.register(metrics))
     }
 
-    /// Prints the CRDs of the kinds that [`App::interpreter_chain`] follows with `generate-crds`
-    /// and `generate-manifests`.
+    /// Makes `generate-crds` and `generate-manifests` print the CRDs of the kinds that [`App::interpreter_chain`]
+    /// follows.
     ///
     /// Use it for a control plane without Karmada, because Karmada installs its CRDs itself. `dev` installs them
     /// in any case.

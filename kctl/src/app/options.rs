@@ -158,7 +158,7 @@ impl ManagerOptions {
     /// Finds mistakes that don't need a cluster.
     ///
     /// # Errors
-    /// An address is invalid, or the times of the Lease contradict each other.
+    /// An address or a name of a Lease is invalid, or options contradict each other, such as two times of the Lease.
     pub(super) fn check(&self, app: &str) -> Result<()> {
         let metrics = ("--metrics-bind-address", &self.metrics_bind_address);
         let health = ("--health-probe-bind-address", &self.health_probe_bind_address);
@@ -265,8 +265,8 @@ impl ManagerOptions {
             return Ok(Box::pin(serve_metrics(listener, metrics)));
         }
         let client = cluster.await.context(format!(
-            "--metrics-bind-address {}: a cluster says who may read the metrics; without one, bind to loopback, or let \
-             everybody read them with --metrics-secure=false",
+            "--metrics-bind-address {}: the cluster decides which clients may read the metrics; without one, bind to \
+             loopback, or allow all clients with --metrics-secure=false",
             address.unwrap_or_default()
         ))?;
         let served = serve_metrics_securely(listener, metrics, self.certificate(), client);
@@ -563,7 +563,7 @@ mod tests {
             (&["--metrics-bind-address=127.0.0.1:0"][..], Ok(())),
             (&["--metrics-bind-address=:0", "--metrics-secure=false"], Ok(())),
             (&[], Ok(())),
-            (&["--metrics-bind-address=:0"], Err("--metrics-bind-address :0: a cluster says who may read the metrics")),
+            (&["--metrics-bind-address=:0"], Err("--metrics-bind-address :0: the cluster decides which clients may")),
             (&["--metrics-bind-address=127.0.0.1:0", "--metrics-secure"], Err("--metrics-bind-address 127.0.0.1:0")),
         ];
         for (flags, expected) in cases {

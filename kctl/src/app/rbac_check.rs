@@ -19,7 +19,7 @@ use kctl_runtime::{
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 
-/// Longest wait for the reviews. After it the check gives up silently: a request that lacks a permission
+/// Longest wait for the reviews. After it the check ends with a debug log only: a request that lacks a permission
 /// is rejected and logged anyway.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest response to a review in bytes: the rules of a user with thousands of roles.
@@ -81,7 +81,7 @@ pub(super) async fn report(client: Client, program: CheckedProgram, extra: Vec<E
 
 /// Returns the wanted permissions that are not allowed.
 ///
-/// It asks a `SelfSubjectRulesReview` per namespace, and a `SelfSubjectAccessReview` for single
+/// It sends a `SelfSubjectRulesReview` per namespace, and a `SelfSubjectAccessReview` for single
 /// permissions where an authorizer can't list its rules.
 pub(crate) async fn missing(client: &Client, needed: &[Permission]) -> Result<Vec<Permission>> {
     let scopes: BTreeSet<&PermissionScope> = needed.iter().map(|permission| &permission.scope).collect();
@@ -447,7 +447,7 @@ mod tests {
         }
     }
 
-    /// Returns the role for a Lease and the role for a certificate.
+    /// Returns a role with the verb `get` for an object `any` of each of these resources.
     fn extra(
         permissions: &[(PermissionScope, &str)],
         role: &'static str,

@@ -37,7 +37,7 @@ impl App {
         self.ring_at(client, self.connect_clusters().await?, lease, config).await
     }
 
-    /// Does the same with given clients of other clusters.
+    /// Creates the manager of [`manager_in_ring`](Self::manager_in_ring) with given clients of other clusters.
     pub(super) async fn ring_at(
         &self,
         client: Client,

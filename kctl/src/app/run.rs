@@ -96,7 +96,6 @@ async fn run_manager(
 ) -> Result<()> {
     let manager = tokio::select! {
         manager = start(app, options, signals, beside) => manager?,
-        // No reconcile has begun, so there is nothing to finish.
         () = signals.wait_for_stop() => {
             ended_unready(signals);
             return Ok(());
@@ -115,8 +114,7 @@ async fn run_manager(
     Ok(())
 }
 
-/// Exits with status 130 if Ctrl-C ended a program that was never ready, as a shell expects of an
-/// interrupted command.
+/// Exits with status 130 if Ctrl-C ended a program that was not ready, as a shell expects of an interrupted command.
 fn ended_unready(signals: &Signals) {
     if signals.is_interrupted() {
         std::process::exit(INTERRUPTED);

@@ -55,7 +55,8 @@ impl RunOptions {
         self.manager.check(app)
     }
 
-    /// Returns an error if a dry run needs a Lease. [`run`](run::run) calls it again with the slots that the app sets.
+    /// Returns an error if a dry run needs a Lease. [`run`](super::run::run) calls it again with the slots that the app
+    /// sets.
     pub(super) fn check_dry_run(&self) -> Result<()> {
         if self.outgoing.dry_run && self.manager.elects() {
             return Err(

@@ -136,11 +136,13 @@ fn all_slots(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> Str
     format!("{table}\nThese Leases exist. Lease {app} does not name the number of slots: {problem}\n")
 }
 
-/// Returns the line of a key's slot, and a sentence with its owner. Whether the Lease has expired depends on the clock of
-/// this machine, so the sentence has the time of the last renewal.
+/// Returns the line of a key's slot, and a sentence with its owner.
+///
+/// The clock of this machine decides if a Lease has expired, and may be wrong. So the sentence about an expired Lease
+/// has the time of the last renewal.
 ///
 /// # Errors
-/// The settings are empty, or belong to a program without shards.
+/// The settings are empty, or belong to a program without shards or to another version of kctl.
 fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Timestamp) -> Result<String> {
     if settings.is_empty() {
         return Err("it is missing or has no holder: start the replicas, which create and hold it".into());
@@ -174,7 +176,7 @@ fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Ti
     };
     let are_unnamed = watched.is_empty() && settings.contains("-in-");
     let unnamed = if are_unnamed {
-        " The replicas run with --namespace, and the Lease does not name so many namespaces: /debug/ of a replica tells whether it \
+        " The replicas run with --namespace, and the Lease does not name so many namespaces: /debug/ of a replica shows whether it \
          watches this one."
     } else {
         ""

@@ -143,8 +143,10 @@ struct Blocked {
 }
 
 impl Blocked {
-    /// Waits until the grace period is over and the runtime runs nothing any more.
-    async fn wait_until_runtime_ends(&self) {
+    /// Waits until the grace period is over and the runtime has no free thread.
+    ///
+    /// A runtime that shuts down is not blocked.
+    async fn wait_until_blocked(&self) {
         let Some(grace) = self.grace else { return std::future::pending().await };
         tokio::time::sleep(grace + AFTER_GRACE).await;
         while is_responsive(&self.runtime).await {
@@ -163,7 +165,7 @@ async fn handle_signals(mut source: SignalSource, ask: &watch::Sender<Option<Sto
     tracing::info!("still shutting down; another signal ends the process at once");
     tokio::select! {
         _second = source.next() => {}
-        () = blocked.wait_until_runtime_ends() => {
+        () = blocked.wait_until_blocked() => {
             let grace = blocked.grace.unwrap_or_default();
             print_or_log_error(&format!("all threads were still blocked {grace:?} after the stop: running reconciles were cut off, and the Lease is not released"));
             print_or_log!("{BLOCKED_HELP}");

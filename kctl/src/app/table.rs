@@ -73,7 +73,7 @@ fn number(object: &Value, path: &str) -> Option<i64> {
     object.pointer(path).and_then(Value::as_i64)
 }
 
-/// Returns the controller of an object: `Site/web`.
+/// Returns the controller of an object, or else its first owner: `Site/web`.
 fn owner(object: &Value) -> Option<String> {
     let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
     let owner = owners.iter().find(|owner| owner["controller"] == true).or(owners.first())?;

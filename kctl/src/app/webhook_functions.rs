@@ -84,7 +84,7 @@ impl App {
 
     /// Adds functions between versions of a kind: one with `#[conversion]`, or a tuple of such.
     ///
-    /// From each version of the kind there must be a path to each other one, directly or over
+    /// From each version of the kind there must be a path to each other one, directly or through
     /// others. The versions come from [`App::kind`], from controllers, and from the functions themselves.
     ///
     /// ```

@@ -42,7 +42,8 @@ pub(crate) fn user_of(app: &App) -> User {
 /// Returns the clock of a process: the server's clock, except that no two calls return the same time.
 ///
 /// Requests take no simulated time. With a clock that does not advance, the second reconcile would write the same time
-/// as the first. Then a hot loop that a cluster shows would end here. The first call at a moment returns its time.
+/// as the first. That write changes nothing, so a hot loop of a cluster would end here unnoticed. The first call at a
+/// moment returns its time.
 pub(crate) fn process_clock(server: ApiServer) -> impl Fn() -> Timestamp + Send + Sync {
     increasing(move || server.now())
 }

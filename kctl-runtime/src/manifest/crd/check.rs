@@ -21,7 +21,7 @@ impl Checked {
     }
 }
 
-/// Checks a `CustomResourceDefinition`.
+/// Checks a `CustomResourceDefinition` as an API server does, and finds schemas that no value satisfies.
 ///
 /// ```
 /// # use kctl_runtime::manifest::check;

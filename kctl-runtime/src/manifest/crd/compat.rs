@@ -295,8 +295,8 @@ fn compare_pruning(old: &Value, new: &Value, path: &str, changes: &mut Vec<Chang
 
 /// Compares how lists and maps are merged.
 ///
-/// Changing `list-type` keeps every object valid but changes who owns what. Managers of single items own the whole list
-/// after the next apply, or the other way round.
+/// Another list or map type changes who owns what: managers of single items own the whole list after the next apply, or
+/// the other way round. A `set` or a `map` also rejects equal items.
 fn compare_merging(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     for (key, default) in [("x-kubernetes-list-type", "atomic"), ("x-kubernetes-map-type", "granular")] {
         let read = |schema: &Value| schema[key].as_str().unwrap_or(default).to_owned();
@@ -309,8 +309,10 @@ fn compare_merging(old: &Value, new: &Value, path: &str, changes: &mut Vec<Chang
             format!(
                 "objects with two equal items in {path} are rejected, and field ownership of server-side apply changes"
             )
+        } else if after == "atomic" {
+            format!("field managers that own single parts of {path} own all of it from now on")
         } else {
-            format!("field managers that own single items of {path} own the whole list from now on")
+            format!("field managers that own all of {path} own single fields from now on")
         };
         changes.push(change("", path, format!("was {before} and is {after}"), &breaks, "keep it, or add a new field"));
     }

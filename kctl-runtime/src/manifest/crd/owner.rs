@@ -11,7 +11,8 @@ pub(super) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     follow(root, schema).1
 }
 
-/// Does the same and returns the name of the last type. Each definition is followed at most once.
+/// Follows references and the value of an `Option`, and returns the name of the last type as well. Each definition is
+/// followed at most once.
 pub(super) fn follow<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>, &'a Value) {
     let (mut name, mut schema) = (None, schema);
     let mut steps = root["$defs"].as_object().map_or(0, serde_json::Map::len) + 1;

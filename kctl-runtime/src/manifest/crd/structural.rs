@@ -59,12 +59,12 @@ pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
 }
 
 /// Returns the path for messages. The empty path is the object itself.
-fn name_of(position: &str) -> &str {
-    if position.is_empty() { "the object" } else { position }
+fn name_of(path: &str) -> &str {
+    if path.is_empty() { "the object" } else { path }
 }
 
-fn below(position: &str, field: &str) -> String {
-    if position.is_empty() { field.to_owned() } else { format!("{position}.{field}") }
+fn below(path: &str, field: &str) -> String {
+    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
 }
 
 /// Checks keywords whose value has to be of one type: a whole number, a number, a boolean, a list of strings.

@@ -34,6 +34,7 @@ pub use permission::{
     Permission, PermissionScope, PermissionTarget, all_permissions, permissions, permissions_of_rule, rule_problem,
     verbs_of,
 };
+pub use resources::is_built_in_group;
 pub use rule::{Rule, rules};
 pub use subresource::{lacks_subresource, subresource_problem};
 pub use user_roles::user_roles;
@@ -81,7 +82,9 @@ pub fn rbac(specs: &[ControllerSpec], options: &RbacOptions) -> Result<Vec<Manif
     rbac_of(&permissions(specs, &options.cluster), options)
 }
 
-/// Does the same for the given permissions. Tests use it to leave one out and see what needs it.
+/// Returns the `ServiceAccount`, roles and bindings for these permissions, as [`rbac`] does for declarations.
+///
+/// Role tests leave one permission out, and check that the program then fails.
 ///
 /// # Errors
 /// An object cannot be written as YAML.

@@ -269,7 +269,8 @@ pub fn permissions(specs: &[ControllerSpec], cluster: &str) -> Vec<Permission> {
     collect(specs, cluster).without_covered()
 }
 
-/// Returns the same with covered ones, which remain when the larger one is removed.
+/// Returns the permissions of [`permissions`] and those that a larger one covers, which remain when the larger one is
+/// removed.
 pub fn all_permissions(specs: &[ControllerSpec], cluster: &str) -> Vec<Permission> {
     collect(specs, cluster).0.into_values().collect()
 }

@@ -35,8 +35,17 @@ pub(super) fn find(group: &str, plural: &str) -> Option<&'static Resource> {
     RESOURCES.get(group)?.get(plural)
 }
 
-/// Returns `true` if the group is one of Kubernetes' own. The table has all its stable resources.
-pub(super) fn has_group(group: &str) -> bool {
+/// Returns `true` for a group with built-in resources, such as `apps`. The table has all its stable resources.
+///
+/// Groups of CRDs are not built in, although the Kubernetes project owns some of them.
+///
+/// ```
+/// use kctl_runtime::manifest::is_built_in_group;
+///
+/// assert!(is_built_in_group("") && is_built_in_group("networking.k8s.io"));
+/// assert!(!is_built_in_group("gateway.networking.k8s.io") && !is_built_in_group("example.com"));
+/// ```
+pub fn is_built_in_group(group: &str) -> bool {
     RESOURCES.contains_key(group)
 }
 

@@ -45,7 +45,7 @@ pub fn lacks_subresource(group: &str, version: &str, plural: &str, subresource: 
 ///
 /// That holds for stable versions of Kubernetes' own groups.
 fn knows_subresources(group: &str, version: &str) -> bool {
-    resources::has_group(group) && !version.contains("alpha") && !version.contains("beta")
+    resources::is_built_in_group(group) && !version.contains("alpha") && !version.contains("beta")
 }
 
 /// Returns the known subresources of a built-in kind, none for other kinds.

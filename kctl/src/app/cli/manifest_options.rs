@@ -160,7 +160,7 @@ impl DeployOptions {
     /// Returns the options of the manager. Without `--shards` the number that the program sets by [`App::sharded`] counts,
     /// as it does for `run`: leader election and a controller ring take its place.
     ///
-    /// `Some(0)` turns that number off, which the manifests have to say too.
+    /// `Some(0)` turns that number off: the Deployment then needs the argument `--shards=0`.
     pub(super) fn manager(self, app: &App, ring: &RingOptions) -> manifest::ManagerOptions {
         let is_off = self.leader_elect || ring.controller_ring.is_some();
         let declared_slots = app.shards.map(|(slots, _by)| slots).filter(|_| !is_off);

@@ -149,7 +149,7 @@ mod tests {
         token
     }
 
-    /// Returns the requests that a server sees which accepts only this token, and its response.
+    /// Sends a request to a server that accepts one token. Returns its header `Authorization`, and the status code.
     async fn ask(token: &TokenFile, accepted: &'static str) -> (String, u16) {
         let server = tower::service_fn(move |request: Request<Body>| async move {
             let seen = request.headers()[AUTHORIZATION].to_str().unwrap().to_owned();

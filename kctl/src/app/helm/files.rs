@@ -275,11 +275,13 @@ impl Chart {
             ));
         };
         let Some(version) = &self.version else { return Ok(old.to_owned()) };
-        let line = |line: &str| match line.strip_prefix("appVersion:") {
-            Some(app_version) if app_version.trim().trim_matches(['"', '\'']) != version => {
-                with_line_ends_of(line, &format!("appVersion: {version:?}\n"))
+        let line = |line: &str| {
+            let Some(rest) = line.strip_prefix("appVersion:") else { return line.to_owned() };
+            let (value, comment) = rest.split_at(rest.find(" #").unwrap_or(rest.len()));
+            if value.trim().trim_matches(['"', '\'']) == version {
+                return line.to_owned();
             }
-            _ => line.to_owned(),
+            with_line_ends_of(line, &format!("appVersion: {version:?}{}\n", comment.trim_end()))
         };
         Ok(old.split_inclusive('\n').map(line).collect())
     }
@@ -341,7 +343,8 @@ mod tests {
         assert_eq!(folder.check(&chart(&["tag"], "1.0.0")), "");
         folder.change("values.yaml", "  tag: \"\"", "  tag: \"7\" # pinned");
         folder.change("Chart.yaml", "version: 0.1.0", "version: 0.4.0");
-        assert_eq!(folder.check(&chart(&["tag"], "1.0.0")), "", "edits of values are not a difference");
+        folder.change("Chart.yaml", "appVersion: \"1.0.0\"", "appVersion: \"1.0.0\" # of Cargo.toml");
+        assert_eq!(folder.check(&chart(&["tag"], "1.0.0")), "", "edits by hand are not a difference");
         let next = chart(&["tag", "digest"], "1.1.0");
         let different = folder.check(&next);
         for file in ["values.yaml", "values.schema.json", "Chart.yaml", "README.md"] {
@@ -352,7 +355,8 @@ mod tests {
         assert!(values.contains("  tag: \"7\" # pinned\n") && values.contains("  digest: \"\"\n"), "{values}");
         let table = folder.text("README.md");
         assert!(table.contains("| image.tag | string | `\"7\"` |") && table.contains("| image.digest |"), "{table}");
-        assert!(head.contains("\nversion: 0.4.0\n") && head.contains("\nappVersion: \"1.1.0\"\n"), "{head}");
+        assert!(head.contains("\nversion: 0.4.0\n"), "{head}");
+        assert!(head.contains("\nappVersion: \"1.1.0\" # of Cargo.toml\n"), "{head}");
         assert_eq!(folder.check(&next), "");
     }
 

@@ -226,13 +226,12 @@ fn properties(items: &[Item], values: Option<&Value>) -> Value {
 
 /// Adds the values that a hand-edited `values.yaml` lacks, and leaves everything else as it is.
 ///
-/// # Errors
-/// The text is not YAML, or a section has another form than a block mapping, so that no place for a value can be
-/// found. The error has the lines to add.
-///
 /// The text is edited and not regenerated, because YAML libraries lose comments and layout. The result is parsed again
 /// and compared: an edit that changed a given value is an error and never written.
 ///
+/// # Errors
+/// The text is not YAML, or a section has another form than a block mapping, so that no place for a value can be
+/// found. The error has the lines to add.
 pub(super) fn merge(items: &[Item], text: &str) -> Result<String> {
     let before = parse(text)?;
     let mut merged = text.to_owned();
@@ -352,7 +351,7 @@ pub(super) fn invalid_yaml(error: &serde_saphyr::Error) -> Error {
     Error::from(format!("{}\nhelp: correct the file, and run the command again", yaml::describe(error)))
 }
 
-/// Returns `true` if `after` has everything of `before`, and the same.
+/// Returns `true` if `after` has everything of `before` unchanged.
 ///
 /// Mappings may have gained keys, at any depth; lists and scalars must be equal.
 fn contains_all(before: &Value, after: &Value) -> bool {

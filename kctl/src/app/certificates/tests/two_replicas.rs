@@ -127,7 +127,7 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
     *time.lock() = now;
     a.wait_until_read().await;
     b.wait_until_read().await;
-    assert_eq!((authorities(&server), n_writes(&server, "web-b")), (2, 0), "who waits has written nothing");
+    assert_eq!((authorities(&server), n_writes(&server, "web-b")), (2, 0), "the standby has written nothing");
 
     // The webhooks of `a` still answer, with the last certificate that it read.
     a.stop().await;
