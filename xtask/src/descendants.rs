@@ -31,8 +31,12 @@ fn below(running: &[Process], root: u32, except: &[u32]) -> Vec<u32> {
     let mut n_visited = 0;
     while let Some(&parent) = found.get(n_visited) {
         n_visited += 1;
-        let children = running.iter().filter(|process| process.parent == parent && !except.contains(&process.id));
-        found.extend(children.map(|process| process.id));
+        for child in running.iter().filter(|process| process.parent == parent && !except.contains(&process.id)) {
+            // Ids that were used again while the list was read can make a circle.
+            if !found.contains(&child.id) {
+                found.push(child.id);
+            }
+        }
     }
     found.split_off(1)
 }
@@ -63,6 +67,12 @@ mod tests {
         assert_eq!(below(&running, 10, &[]), [11, 20, 12, 21]);
         assert_eq!(below(&running, 10, &[20]), [11, 12]);
         assert!(below(&running, 30, &[]).is_empty());
+    }
+
+    #[test]
+    fn circle_of_reused_ids_ends() {
+        let running = [(10, 12), (11, 10), (12, 11)].map(|(id, parent)| Process { id, parent });
+        assert_eq!(below(&running, 10, &[]), [11, 12]);
     }
 
     #[test]

@@ -96,19 +96,19 @@ impl Ledger {
     /// Records the result of a test. Returns `false` if `result` is other output.
     fn note(&mut self, name: &str, result: &str) -> bool {
         let test = (self.binary.clone(), name.to_owned());
-        self.slow.remove(&test);
         if result == "ok" {
-            *self.passed.entry(test).or_default() += 1;
+            *self.passed.entry(test.clone()).or_default() += 1;
         } else if let Some(reason) = result.strip_prefix("ignored") {
             // Doc examples marked `ignore` have no reason.
             if !self.binary.starts_with("doc ") {
-                let ignored = self.ignored.entry(test).or_default();
+                let ignored = self.ignored.entry(test.clone()).or_default();
                 ignored.n += 1;
                 reason.trim_start_matches([',', ' ']).clone_into(&mut ignored.reason);
             }
         } else if result != "FAILED" {
             return false;
         }
+        self.slow.remove(&test);
         true
     }
 
@@ -189,6 +189,7 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out; fini
     fn slow_tests_without_result_are_named() {
         let slow = "     Running tests/cluster.rs (target/debug/deps/cluster-0)
 test hangs has been running for over 60 seconds
+test hangs ... prints something
 test slow has been running for over 60 seconds
 test slow ... ok
 ";
