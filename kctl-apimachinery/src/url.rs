@@ -28,7 +28,7 @@ pub struct Url {
     pub scheme: String,
     /// The user information before the `@`, such as `name:password`.
     pub user: Option<String>,
-    /// The host with the port.
+    /// The host with the port, with its escapes decoded.
     pub host: String,
     /// The part after the scheme, if it does not start with a slash (`mailto:x`); `path` and `host` are empty then.
     opaque: String,

@@ -229,8 +229,10 @@ pub(crate) fn verify_dependencies(
     Ok(dependencies)
 }
 
-fn sort_key(dependency: &DependentReference) -> (&str, &str, &str, &str) {
-    (&dependency.api_version, &dependency.kind, &dependency.namespace, &dependency.name)
+/// Returns the order of references. References without a selector come first, so that equal ones are neighbours.
+fn sort_key(dependency: &DependentReference) -> (&str, &str, &str, &str, bool) {
+    let has_selector = dependency.label_selector.is_some();
+    (&dependency.api_version, &dependency.kind, &dependency.namespace, &dependency.name, has_selector)
 }
 
 #[cfg(test)]
@@ -296,6 +298,9 @@ mod tests {
         let by_label = json!({"apiVersion": "v1", "kind": "Secret", "labelSelector": {"matchLabels": {"a": "b"}}});
         assert_eq!(verify(json!([secret("b"), secret("a"), secret("b")])), Ok(json!([secret("a"), secret("b")])));
         assert_eq!(verify(json!([by_label, by_label])), Ok(json!([by_label, by_label])));
+        let mut both = by_label.clone();
+        both["name"] = json!("b");
+        assert_eq!(verify(json!([secret("b"), both, secret("b")])), Ok(json!([secret("b"), both])));
         for (mistake, value) in [
             ("missing required apiVersion", json!({"kind": "Secret", "name": "x"})),
             ("missing required kind", json!({"apiVersion": "v1", "name": "x"})),

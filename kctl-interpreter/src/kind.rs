@@ -31,7 +31,8 @@ pub struct Gvk {
 impl Gvk {
     /// Reads `apiVersion` and `kind` of an object.
     ///
-    /// A field that is absent or not a string becomes an empty string, so it never fails: no layer has rules for an empty kind.
+    /// It never fails: a field that is absent or not a string becomes an empty string. Only rules for every kind match an empty
+    /// one, such as the native rules of `InterpretStatus` and `Prune`.
     pub fn from_object(object: &Value) -> Self {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));

@@ -148,6 +148,7 @@ impl Registry {
     /// # Cancel safety
     /// The future can be dropped at any time; it holds no state.
     pub async fn ready(&self) {
+        // Subscribed before the first check: a layer that is set between the check and the wait ends the wait.
         let mut changes = self.changes();
         while !self.is_ready() {
             // The sender is a field of `self`, so it outlives this wait.
@@ -155,7 +156,8 @@ impl Registry {
         }
     }
 
-    /// Makes the registry wait until [`Registry::set`] is called for each of these kinds of layers again.
+    /// Makes the registry wait until [`Registry::set`] is called for each of these kinds of layers again. They replace the
+    /// kinds that it waited for.
     pub fn wait_for(&self, layer_kinds: impl IntoIterator<Item = LayerKind>) {
         self.current.write().missing = layer_kinds.into_iter().collect();
     }

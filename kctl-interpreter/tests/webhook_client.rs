@@ -142,8 +142,8 @@ enum Deed {
     Stall,
     /// Never responds.
     Wait,
-    /// Writes the next of these responses to each connection, and repeats the last one. Sends the first line of each
-    /// request to the channel.
+    /// Writes the next of these responses to each connection, and repeats the last one. Sends a line for each request to
+    /// the channel: its first line, its content type or `-`, and whether a body follows.
     Each(Vec<String>, UnboundedSender<String>),
     /// Closes the connection without a response.
     HangUp,
@@ -379,7 +379,7 @@ async fn redirects_and_retry_after_match_client_go() {
     assert!(error.ends_with("the webhook answered 503 Service Unavailable: \"never\""), "{error}");
     assert_eq!(lines.len(), 11, "once, and ten times more");
     let (answer, lines) = call_with_responses(&[http("503 Service Unavailable", "", "now"), healthy()]).await;
-    assert!(answer.is_err() && lines.len() == 1, "who does not say when is not asked again: {lines:?}");
+    assert!(answer.is_err() && lines.len() == 1, "without `retry-after` there is one request: {lines:?}");
 }
 
 #[tokio::test]

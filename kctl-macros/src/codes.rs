@@ -126,7 +126,8 @@ codes! {
     INVALID_SECOND_PARAMETER = 56, "the second parameter does not fit the operation";
     /// An interpreter is registered for one kind.
     GENERIC_INTERPRETER = 57, "an interpreter can't be generic";
-    /// The function returns nothing. Traits of `kctl-interpreter` report other types with the same code.
+    /// The function returns nothing, or a status that is a number, a string or the object. Traits of `kctl-interpreter`
+    /// report other types with the same code.
     INVALID_RETURN_TYPE = 58, "not a return type of the operation";
     /// No `of`, an item other than a struct with named fields, type parameters, or a field `metadata`.
     NOT_A_VIEW = 73, "not a view";

@@ -10,6 +10,7 @@
 //! | search | the mistake |
 //! |---|---|
 //! | `kind_of_spec` | a spec in the place of its kind (K0030) |
+//! | `status_of_kind` | a status, or a result, of another type (K0056, K0058): the help names the status of the kind |
 //! | `unique_signature` | a callback with a wrong signature (K0119) |
 //! | `unique_alias` | an alias of `Arc<Kind>` in the place of the `Arc` (K0008); an alias of `Context` is valid (K0007) |
 //! | `is_associated` | an attribute on a function of an `impl` (K0001, K0050, K0100, K0111) |
@@ -75,6 +76,7 @@ pub(crate) fn has_name(attribute: &Attribute, names: &[&str]) -> bool {
 }
 
 /// Returns the kind whose spec is this struct: `Web` for `WebSpec` in `#[resource(…, kind = "Web")] struct WebSpec`.
+/// With `root`, it is the name of that type.
 ///
 /// `None` if the file does not define the struct, if spec and kind have one name (K0117), or if the kind is not a name
 /// of a type (K0043).
@@ -85,7 +87,7 @@ pub(crate) fn kind_of_spec(text: &str, spec: &Ident) -> Option<String> {
         Item::Struct(item) if item.ident == *spec => resource_of(item),
         _ => None,
     });
-    let kind = string_option(described.next()?, "kind");
+    let kind = generated_type(described.next()?);
     kind.filter(|kind| spec != kind && syn::parse_str::<Ident>(kind).is_ok())
 }
 
@@ -100,7 +102,7 @@ pub(crate) fn status_of_kind(text: &str, kind: &Ident) -> Option<String> {
         Item::Struct(item) => resource_of(item),
         _ => None,
     });
-    let resources = resources.filter(|resource| string_option(resource, "kind").is_some_and(|found| *kind == found));
+    let resources = resources.filter(|resource| generated_type(resource).is_some_and(|found| *kind == found));
     let mut found: Vec<_> = resources.filter_map(|resource| string_option(resource, "status")).collect();
     found.dedup();
     found.pop().filter(|_| found.is_empty())
@@ -109,6 +111,11 @@ pub(crate) fn status_of_kind(text: &str, kind: &Ident) -> Option<String> {
 /// Returns the attribute that makes a kind of a struct.
 fn resource_of(item: &ItemStruct) -> Option<&Attribute> {
     item.attrs.iter().find(|attribute| has_name(attribute, &["resource"]))
+}
+
+/// Returns the name of the type that `#[resource]` makes: `root`, or the kind.
+fn generated_type(resource: &Attribute) -> Option<String> {
+    string_option(resource, "root").or_else(|| string_option(resource, "kind"))
 }
 
 /// Returns the value of `option = "…"` in an attribute.
@@ -274,6 +281,7 @@ mod tests {
         let cases = [
             ("#[resource(group = \"a.b\", version = \"v1\", kind = \"Web\")]\nstruct WebSpec { a: i32 }", Some("Web")),
             ("mod m { #[kctl::resource(kind = \"Site\", status = \"S\")] pub struct WebSpec; }", Some("Site")),
+            ("#[resource(kind = \"Web\", root = \"WebObject\")] struct WebSpec;", Some("WebObject")),
             ("#[resource(kind = \"Web-Site\")] struct WebSpec;", None),
             ("#[resource(kind = \"\")] struct WebSpec;", None),
             ("struct WebSpec;", None),
@@ -291,6 +299,8 @@ mod tests {
         let cases = [
             ("#[resource(kind = \"Site\", status = \"SiteStatus\")] struct SiteSpec;", Some("SiteStatus")),
             ("mod v1 { #[kctl::resource(status = \"S\", kind = \"Site\")] struct SiteSpec; }", Some("S")),
+            ("#[resource(kind = \"Place\", root = \"Site\", status = \"S\")] struct SiteSpec;", Some("S")),
+            ("#[resource(kind = \"Site\", root = \"Place\", status = \"S\")] struct SiteSpec;", None),
             ("#[resource(kind = \"Site\")] struct SiteSpec;", None),
             ("#[resource(kind = \"Sites\", status = \"S\")] struct SiteSpec;", None),
             (

@@ -530,6 +530,8 @@ pub use kctl_macros::conversion;
 /// | `conversion(…)` | the address of a converter in another program |
 /// | `crate = path` | path of the `kctl` crate, also of `#[schema]`; without it `::kctl` |
 ///
+/// [All options](https://github.com/kctl-rs/kctl/blob/main/guide/crds.md#options-of-resource) are in the book.
+///
 /// On fields and types, `#[kctl(…)]` adds what the Rust type does not say: `minimum`, `max_length`,
 /// `pattern`, `default`, `immutable`, `list = map("name")` and
 /// [more](https://github.com/kctl-rs/kctl/blob/main/guide/crds.md#field-attributes). `generate-crds`

@@ -1,14 +1,17 @@
-//! Tests that the tables of options in `guide/attributes.md`, and the list of K0016 in `guide/errors.md`, have exactly the
-//! options that the macros accept.
+//! Tests that the tables of options and operations in the book, and the lists of K0016 and K0052 in `guide/errors.md`, have
+//! exactly the names that the macros accept.
 
 use std::{collections::BTreeSet, fs};
 
+use kctl::karmada::operation::Operation;
+
 use crate::links::root;
 
-/// Returns the strings of `const OPTIONS` in a file of `kctl-macros/src`.
-fn accepted_options(file: &str) -> BTreeSet<String> {
+/// Returns the strings of a constant, such as `OPTIONS`, in a file of `kctl-macros/src`.
+fn accepted_options(file: &str, constant: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("kctl-macros/src").join(file)).unwrap();
-    let list = text.split_once("const OPTIONS: ").and_then(|(_, rest)| rest.split_once("];")).unwrap().0;
+    let begin = format!("const {constant}: ");
+    let list = text.split_once(&begin).and_then(|(_, rest)| rest.split_once("];")).unwrap().0;
     list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
@@ -19,9 +22,9 @@ fn relation_options() -> BTreeSet<String> {
     words.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Returns the names in the first table of options after a line of the page.
-fn documented_options(after: &str) -> BTreeSet<String> {
-    let page = fs::read_to_string(root().join("guide/attributes.md")).unwrap();
+/// Returns the names in the first table of options after a line of a page of the book.
+fn documented_options(page: &str, after: &str) -> BTreeSet<String> {
+    let page = fs::read_to_string(root().join("guide").join(page)).unwrap();
     let table = page.split_once(after).and_then(|(_, rest)| rest.split_once("| option |")).unwrap().1;
     names_of(table.lines().skip(2))
 }
@@ -37,12 +40,14 @@ fn names_of<'a>(rows: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
 
 #[test]
 fn options_of_attributes_are_in_the_guide() {
-    let controllers = accepted_options("controller/check/unknown_option.rs");
-    assert_eq!(controllers, documented_options("# "));
-    let admission = accepted_options("admission/options.rs");
+    let controllers = accepted_options("controller/check/unknown_option.rs", "OPTIONS");
+    assert_eq!(controllers, documented_options("attributes.md", "# "));
+    let admission = accepted_options("admission/options.rs", "OPTIONS");
     // These are the attribute's two forms, above the table.
     let forms = BTreeSet::from(["mutate".to_owned(), "validate".to_owned()]);
-    assert_eq!(admission, &documented_options("## Admission\n") | &forms);
+    assert_eq!(admission, &documented_options("attributes.md", "## Admission\n") | &forms);
+    let resource = accepted_options("resource/kube_options.rs", "KNOWN");
+    assert_eq!(resource, documented_options("crds.md", "## Options of `#[resource]`\n"));
 }
 
 #[test]
@@ -57,4 +62,18 @@ fn options_of_a_relation_are_in_the_guide() {
     let list =
         errors.split_once("The options of a relation are ").and_then(|(_, rest)| rest.split_once(';')).unwrap().0;
     assert_eq!(options, list.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn operations_of_interpreters_are_in_the_guide() {
+    let operations: BTreeSet<String> = Operation::ALL.map(|operation| operation.name().to_owned()).into();
+    let page = fs::read_to_string(root().join("guide/interpreters.md")).unwrap();
+    let rows = page.split_once("\n| operation |").unwrap().1.lines().skip(2);
+    assert_eq!(names_of(rows), operations);
+    let docs = fs::read_to_string(root().join("kctl/src/karmada.rs")).unwrap();
+    let rows = docs.split_once("\n/// | `op` |").unwrap().1.lines().skip(2);
+    assert_eq!(names_of(rows.map(|row| row.trim_start_matches("/// "))), operations);
+    let errors = fs::read_to_string(root().join("guide/errors.md")).unwrap();
+    let list = errors.split_once("spelled as in Karmada: ").and_then(|(_, rest)| rest.split_once('.')).unwrap().0;
+    assert_eq!(list.split(',').map(|name| name.trim().to_owned()).collect::<BTreeSet<_>>(), operations);
 }

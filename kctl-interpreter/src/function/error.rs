@@ -76,7 +76,7 @@ pub enum FunctionError {
         /// The error of the serializer.
         source: serde_json::Error,
     },
-    /// The function's answer has a field that Karmada can't decode, such as a quantity that is not one.
+    /// The function's answer has a field that Karmada can't decode, such as a request that is not a quantity.
     #[error("invalid answer of {function}, {operation} of {object}: {problem}")]
     #[non_exhaustive]
     AnswerInvalid {

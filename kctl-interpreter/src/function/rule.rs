@@ -342,7 +342,7 @@ impl Rule {
 /// return that form, and Karmada compares results as a whole.
 ///
 /// # Errors
-/// A field of the requirements has another type in Karmada, for example a quantity that is not one.
+/// A field of the requirements has another type in Karmada, for example a request that is not a quantity.
 fn canonicalize_answer(operation: Operation, mut answer: Value) -> Result<Value, String> {
     let field = match operation {
         Operation::InterpretReplica => "requires",

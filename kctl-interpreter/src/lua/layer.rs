@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn customizations_with_equal_scripts_leave_one_another_nothing() {
+    fn customizations_with_equal_scripts_share_no_globals() {
         // Globals that it leaves behind would be visible to the next script in the same Lua state.
         let script = "counts = (counts or 0) + 1
             local upvalue = 0

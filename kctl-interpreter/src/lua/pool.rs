@@ -74,7 +74,7 @@ impl Pool {
         result
     }
 
-    /// Returns the idle state of a script that was used last.
+    /// Takes the most recently used idle state of a script out of the pool.
     fn take(&self, script: &Script) -> Option<State> {
         let mut idle = self.idle.lock();
         let idx = idle.iter().rposition(|(owner, _)| owner.is_same(script))?;

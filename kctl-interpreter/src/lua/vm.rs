@@ -110,7 +110,7 @@ impl State {
     /// values.
     ///
     /// # Errors
-    /// The error of the script. After a class of timeout or memory the state must not be used
+    /// The error of the script. After [`ErrorClass::Timeout`] and [`ErrorClass::Memory`] the state must not be used
     /// again; [`State::reset`] reports that.
     pub(super) fn call(
         &self,

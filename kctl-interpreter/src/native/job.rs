@@ -36,8 +36,8 @@ pub(super) fn replicas(object: &Value) -> Result<Replicas> {
 /// Copies `spec.selector.matchLabels` and `spec.template.metadata.labels` from the observed object,
 /// where they exist.
 ///
-/// The Job controller of each cluster generates them with a uid of that cluster, and both fields
-/// are immutable.
+/// The API server of each cluster generates them from the Job's uid there (`generateSelector` in
+/// `pkg/registry/batch/job/strategy.go` of Kubernetes), and both fields are immutable.
 pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     for path in [&["spec", "selector", "matchLabels"][..], &["spec", "template", "metadata", "labels"]] {
         if let Some(labels) = nested::string_map(observed, path)? {

@@ -54,7 +54,7 @@ fn prune_deployment(object: &mut Value) {
     }
 }
 
-/// Removes the labels that the Job controller generated, unless `spec.manualSelector` is true, and
+/// Removes the labels that the API server generated, unless `spec.manualSelector` is true, and
 /// `spec.ttlSecondsAfterFinished`.
 ///
 /// With a TTL the Job of a member cluster would be deleted, and the control plane would create it

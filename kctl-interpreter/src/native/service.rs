@@ -19,7 +19,7 @@ fn service(object: &Value) -> Result<Typed> {
 /// Copies `spec.healthCheckNodePort` and `spec.clusterIP` from the observed object, if they are
 /// set.
 ///
-/// The API server of each cluster allocates them, and a write without them would be rejected.
+/// The API server of each cluster allocates them, and rejects a write with another value.
 /// `spec.clusterIPs` and node ports are not copied, as in Karmada.
 pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     if let Some(port) = nested::int64(observed, &["spec", "healthCheckNodePort"])?.filter(|port| *port > 0) {

@@ -3,7 +3,7 @@
 //!
 //! | | `runtime.DefaultUnstructuredConverter` | `encoding/json` |
 //! |---|---|---|
-//! | used for | objects | statuses that clusters reported |
+//! | used for | objects | statuses that clusters reported, Pod templates, parts of answers such as label selectors |
 //! | names of fields | exact | in any case |
 //! | number that is too large | wraps | error |
 //! | number with a point, such as `4.0` | an integer if it is whole | error for integer fields |

@@ -123,8 +123,8 @@ impl Webhooks {
         configurations: impl IntoIterator<Item = &'a Value>,
         services: impl Services + 'static,
     ) -> Result<Self, ConfigurationError> {
-        let none = Self { services: Arc::new(services), webhooks: Vec::new() };
-        let (webhooks, malformed) = none.followed_by(configurations);
+        let empty = Self { services: Arc::new(services), webhooks: Vec::new() };
+        let (webhooks, malformed) = empty.followed_by(configurations);
         malformed.into_iter().next().map_or(Ok(webhooks), Err)
     }
 

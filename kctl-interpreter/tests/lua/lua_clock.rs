@@ -1,8 +1,8 @@
 //! Scripts that try to evade the time limit: a single instruction or C function runs for long without a call of the
 //! debug hook.
 //!
-//! Only the time limit applies here, as in production. The tests measure the CPU time of the thread, because wall-clock
-//! time grows on a loaded machine.
+//! Steps are not limited here, as in production, so only the time and memory limits can end a run. The test measures
+//! the CPU time of the thread, because wall-clock time grows on a loaded machine.
 #![cfg(target_os = "linux")]
 
 use std::time::Duration;

@@ -2,10 +2,10 @@
 //!
 //! | file | task | codes |
 //! |---|---|---|
-//! | `options` | the options of the webhook configuration | K0101, K0102, K0104, K0105, K0106 |
+//! | `options` | the options of the webhook configuration | K0022, K0101, K0102, K0104, K0105, K0106 |
 //! | `synonyms` | words of kubebuilder's marker that are not options | |
 //! | `requests` | rules that match no request | K0106 |
-//! | `check` | the signature, and options that contradict it | K0100, K0103, K0106, K0107 |
+//! | `check` | the signature, and options that contradict it | K0010, K0024, K0100, K0103, K0106, K0107 |
 //! | `emit` | `AdmissionFn` → code | |
 //!
 //! Duplicates across modules are found when the app starts (K0109).

@@ -5,9 +5,10 @@
 //! | K0001–K0009 | the item: `check/item.rs` |
 //! | K0010, K0025 | an option without a value, or in the form of another option; the rules of `rbac`: `check/rbac.rs` |
 //! | K0011 | an unknown option: `check/unknown_option.rs` |
-//! | K0012–K0016, K0028, K0049 | a relation and its parentheses: `check/relation.rs`, `check/relation_options.rs`, `check/primary.rs`, `check/verbs.rs`, `check/part.rs` |
+//! | K0012–K0016, K0028, K0049, K0105 | a relation and its parentheses: `check/relation.rs`, `check/relation_options.rs`, `check/primary.rs`, `check/verbs.rs`, `check/part.rs` |
 //! | K0017–K0020, K0026, K0027 | values: `check/values.rs` |
 //! | K0021, K0022, K0023, K0041 | options that conflict with each other or with the item: `check/conflicts.rs`, `check/spellings.rs` |
+//! | K0024 | tokens that are not options |
 //! | K0030 | not a kind: a spec, `DynamicObject`, or a struct without `#[resource]` |
 //! | K0119 | a callback with a wrong signature: `check/callbacks.rs` |
 //!
@@ -75,7 +76,7 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<CheckErrors>> {
         errors.syntax(mistake, "options are written `name = value`, `name(…)` or `name = Kind(verb, option = value)`");
     }
     let of = input.options.iter().find(|entry| entry.name == "of");
-    let n_of_options = errors.len();
+    let n_syntax_errors = errors.len();
     let item = match &input.item {
         AnnotatedItem::Function(function) => function_form(function, of, &mut errors),
         AnnotatedItem::Struct(item) => struct_form(item, &input.options, &mut errors),
@@ -92,7 +93,7 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<CheckErrors>> {
             None
         }
     };
-    let mut is_signature_wrong = errors.len() > n_of_options;
+    let mut is_signature_wrong = errors.len() > n_syntax_errors;
     let (form, name) = match &input.item {
         AnnotatedItem::Struct(item) => (Form::Struct, item.ident.clone()),
         AnnotatedItem::Function(function) => (Form::Function, function.sig.ident.clone()),

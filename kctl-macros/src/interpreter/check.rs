@@ -2,6 +2,7 @@
 //!
 //! | code | mistake |
 //! |---|---|
+//! | K0010, K0022, K0024 | the value of `crate`, an option twice, tokens that are not options |
 //! | K0050 | not on a free function |
 //! | K0051, K0052, K0053 | no operation, an unknown one, an unknown option |
 //! | K0054, K0055, K0056 | parameters: their number, the borrowed object, the second one |

@@ -59,11 +59,11 @@ pub(super) fn check(markers: &Markers, errors: &mut Errors) {
             "write for example `multiple_of = 5`",
         );
     }
-    default_allowed(markers, errors);
+    check_default(markers, errors);
 }
 
 /// Reports K0088 for a default that the same place forbids. API servers validate defaults when a CRD is created.
-fn default_allowed(markers: &Markers, errors: &mut Errors) {
+fn check_default(markers: &Markers, errors: &mut Errors) {
     let (Some(default), Some(at)) = (markers.get("default"), markers.get_ident("default")) else { return };
     if let Some(Json::List(allowed)) = markers.get("allowed")
         && !allowed.contains(default)

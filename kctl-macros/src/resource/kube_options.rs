@@ -177,16 +177,22 @@ fn value_of(options: &[KubeOption], option: &str) -> Option<TokenTree> {
     })
 }
 
+/// Returns the name of the type that kube's derive makes: `root`, or without it the kind.
+fn type_name(options: &[KubeOption]) -> Option<LitStr> {
+    let name = value_of(options, "root").or_else(|| value_of(options, "kind"))?;
+    syn::parse2(name.into()).ok()
+}
+
 /// Returns the type of the kind, which kube's derive makes.
 pub(super) fn kind(options: &[KubeOption]) -> Option<Ident> {
-    syn::parse2::<LitStr>(value_of(options, "kind")?.into()).ok()?.parse().ok()
+    type_name(options)?.parse().ok()
 }
 
 /// Reports K0117 for a struct with the name of its kind. kube's derive makes the kind in the same module, so both can't
 /// have one name. Returns the name that the struct gets instead. The kind then exists, and is the only type of its
 /// name.
 pub(super) fn spec_name(options: &[KubeOption], input: &DeriveInput, errors: &mut Errors) -> Option<Ident> {
-    let kind = syn::parse2::<LitStr>(value_of(options, "kind")?.into()).ok()?;
+    let kind = type_name(options)?;
     if input.ident != kind.value() {
         return None;
     }
@@ -412,6 +418,20 @@ mod tests {
         assert!(messages(&format!("{kind}, status = \"WebStatus\"")).is_empty());
         let misspelt = messages(&format!("{kind}, statuss = \"WebStatus\""));
         assert!(misspelt.len() == 1 && misspelt[0].contains("did you mean `status`?"), "{misspelt:?}");
+    }
+
+    #[test]
+    fn root_is_the_name_of_the_generated_type() {
+        let kind = r#"group = "e.com", version = "v1", kind = "WebSpec", root = "Web", status = "WebStatus""#;
+        assert!(messages(kind).is_empty(), "the struct has another name than its kind's type");
+        let item = quote::quote!(
+            struct WebSpec {}
+        );
+        let options = format!("{kind}, status_subresource = false").parse().unwrap();
+        let text = expand_resource(&options, &item).to_string();
+        assert!(text.contains("impl Web {"), "{text}");
+        let same = messages(r#"group = "e.com", version = "v1", kind = "Web", root = "WebSpec""#);
+        assert!(same.len() == 1 && same[0].ends_with(": K0117"), "{same:?}");
     }
 
     #[test]

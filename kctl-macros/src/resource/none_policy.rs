@@ -6,6 +6,7 @@
 //! | `a: Option<Mode>`, which may be an enum | `SkipAndForbidNull` |
 //! | `#[kctl(allowed("x"))] a: Option<String>` | `SkipAndForbidNull` |
 //! | `#[kctl(nullable = true)] a: Option<String>` | `AsSerde` |
+//! | `#[kctl(default = "a")] a: Option<String>` | `AsSerde` |
 //! | `#[serde(default = "f")] a: Option<String>` | `AsSerde` |
 //!
 //! API servers accept null only where the schema has `nullable`, and never next to a list of allowed values. A missing

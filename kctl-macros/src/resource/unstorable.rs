@@ -41,7 +41,6 @@ enum Instant {
 
 /// Checks one field. With options of serde it is left alone: it may be skipped, or written in another way.
 fn check_field(field: &mut Field, krate: &CratePath, instant: Instant, errors: &mut Errors) {
-    // With options of serde the field may be written in another way.
     if field.attrs.iter().any(|attribute| attribute.path().is_ident("serde")) {
         return;
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | K0010 | `crate` without a path |
 //! | K0011, K0022 | an option: unknown, given twice |
+//! | K0024 | tokens that are not options |
 //! | K0073 | no kind, not a struct with named fields, generics, or a field named `metadata` |
 //! | K0074 | a field without a path, with two, or with something that is not a path |
 //!

@@ -52,7 +52,7 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
                 errors.push(word, codes::NEITHER_VERB_NOR_OPTION, what, help);
             }
             Argument::Word(word) if word == METADATA => {
-                let help = "metadata alone is of a kind in `owns`, `watches` or `reads`";
+                let help = "remove it: `metadata` is an option of `owns`, `watches` and `reads`";
                 errors.push(word, codes::PART_OF_AN_OBJECT, "a primary is read whole", help);
             }
             Argument::Word(word) => verb(word, &mut primary.verbs, &parentheses, errors),
@@ -68,7 +68,7 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
                 primary.options.extend(relation_option(word, value, &mut options_given, errors));
             }
             Argument::As(word, _) => {
-                let help = "a view is of a kind in `watches` or `reads`";
+                let help = "remove it: `as` is an option of `watches` and `reads`";
                 errors.push(word, codes::PART_OF_AN_OBJECT, "a primary is read whole", help);
             }
             Argument::Nested(word, inner) => parentheses.report_parentheses(word, inner, errors),

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_names_get_the_mark_and_value() {
+    fn unknown_names_get_the_marker_and_value() {
         for (written, expected) in [
             ("min = 0", "write `minimum = 0`"),
             ("max = 5", "write `maximum = 5`"),

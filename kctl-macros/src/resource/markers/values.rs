@@ -164,8 +164,8 @@ pub(super) fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
             }
             _ => {
                 let keys = ["message", "message_expression", "reason", "field_path", "optional_old_self"];
-                let help =
-                    closest_match(&text, &keys).map_or_else(|| keys.join(", "), |near| format!("write `{near}`"));
+                let help = closest_match(&text, &keys)
+                    .map_or_else(|| format!("the options are {}", keys.join(", ")), |near| format!("write `{near}`"));
                 errors.push(&name, codes::UNKNOWN_MARKER, &format!("a rule has no option `{text}`"), &help);
                 let _skipped = up_to_comma(input)?;
             }
@@ -215,4 +215,20 @@ pub(super) fn docs(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
         parse_comma(input)?;
     }
     Ok(Some(Json::Object(fields)))
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse::Parser;
+
+    use super::*;
+
+    #[test]
+    fn unknown_options_of_a_rule_get_the_list() {
+        let mut errors = Errors::default();
+        let parser = |input: ParseStream<'_>| rule(input, &mut errors);
+        assert!(parser.parse_str("\"self.a > 0\", severity = High").unwrap().is_some());
+        let text = errors.into_result(()).unwrap_err().to_string();
+        assert!(text.contains("help: the options are message, message_expression, "), "{text}");
+    }
 }

@@ -1,4 +1,4 @@
-//! The methods that word the error of a missing bound grant nothing.
+//! The trait whose methods report a missing bound has no public name.
 use kctl::prelude::*;
 
 #[controller(reads = Node)]

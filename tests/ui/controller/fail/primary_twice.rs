@@ -1,4 +1,4 @@
-//! Verbs of the primary are declared in one place. Of two lists, the types and the role would follow different ones.
+//! Verbs of the primary are declared in one place: of two lists, the types would follow one and the role the other.
 use kctl::prelude::*;
 
 #[controller(primary(delete), primary(on = "edge", patch))]

@@ -1,4 +1,4 @@
-//! A list can't have less than 0 items.
+//! A list can't have fewer than 0 items.
 use kctl::prelude::*;
 
 #[schema]
