@@ -1,4 +1,4 @@
-//! The type of an expression, or its validation errors with the messages and positions of cel-go.
+//! The type of an expression, or its validation errors with the positions of cel-go.
 
 use crate::{
     Environment, Issues, Type,
@@ -166,6 +166,10 @@ mod tests {
         check_rule("self.hosts.map(void, true)", Err(&["reserved identifier: void", "argument is not an identifier"]));
         check_rule("self.?name.optMap(1, 1)", Err(&["optMap() variable name must be a simple identifier"]));
         check_rule("self.hosts.all(v, v, true)", Err(&["duplicate variable name: v"]));
+        check_rule(
+            "self.hosts.transformMapEntry(1, 2, true, {'a': 1}, 3)",
+            Err(&["undeclared reference to 'transformMapEntry' (in container '')"]),
+        );
         check_rule("self.hosts.exists(__result__, true)", Err(&["iteration variable overwrites accumulator variable"]));
         check_rule(
             "'a'.sortBy(x, x)",
