@@ -120,6 +120,8 @@ mod tests {
         assert!(names(&format!("{}a{}", "(".repeat(249), ")".repeat(249)), "a"));
         assert!(names(&format!("{}a", "true||".repeat(3_300)), "a"));
         check(&format!("{}true", "true&&".repeat(3_300)), Ok("bool"));
+        // Takes quadratic time if each overload copies the bindings of all type parameters.
+        check(&format!("1{}", "+1".repeat(3_900)), Ok("int"));
         let environment = Environment::default().with("a", Type::Dyn);
         assert!(type_of(&format!("a{}", " in a".repeat(3_900)), &environment).is_ok());
     }
