@@ -34,8 +34,8 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 /// then, to save requests to its authorizer.
 const MANY: usize = 4;
 /// Maximum number of users in [`LastModes`], as upstream. Beyond it all are dropped. The order of attempts depends on
-/// this cache, and with it the error. Also the groups of an impersonated node depend on it, as upstream: the
-/// constrained modes put it into `system:nodes`, and the verb `impersonate` into no such group.
+/// this cache, and with it the error. The groups of an impersonated node depend on it too, as upstream: the constrained
+/// modes replace them by `system:nodes`, and the verb `impersonate` keeps the groups of the headers.
 const LAST_MODES_LEN_MAX: usize = 10_000;
 /// The extra field of a service account token with the node of its Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";

@@ -75,7 +75,8 @@ pub(crate) struct Counts {
     /// The request counter by its labels. It is ordered, so that two scrapes have the same order. Invariant: at
     /// most [`LABEL_SETS_MAX`] entries, and the one of [`OTHER_LABELS`].
     requests: BTreeMap<String, u64>,
-    /// Requests in flight that may change something: the limit of upstream's `--max-mutating-requests-inflight`.
+    /// Requests in flight that may change something. Upstream bounds them by `--max-mutating-requests-inflight`; here
+    /// they are only counted.
     mutating: Arc<AtomicUsize>,
     /// Reads in flight, by their HTTP method. A watch counts until its response begins.
     read_only: Arc<AtomicUsize>,

@@ -8,7 +8,7 @@ use regex::Regex;
 
 /// Maximum number of bytes of the compiled patterns that are kept. At the bound all are dropped.
 const BYTES_MAX: usize = 64 << 20;
-/// Size of most compiled patterns at most. A larger one counts as [`PATTERN_BYTES_MAX`].
+/// The bytes that a compiled pattern of usual size counts for. A larger one counts as [`PATTERN_BYTES_MAX`].
 const SMALL_BYTES_MAX: usize = 64 << 10;
 
 /// Compiled patterns; `None` for invalid ones.

@@ -125,7 +125,7 @@ pub(crate) fn is_field_selector(text: &str) -> bool {
 /// Returns the value of a field as selectors compare it: numbers and booleans as strings, an absent one as the empty
 /// string. Fields are looked up in the JSON of the object by their path; only the exceptions below differ.
 fn field(object: &Value, path: &str) -> String {
-    // The only selector field that is named differently from its field (`ToSelectableFields` of
+    // The only selector field that is named differently from its field (`JobToSelectableFields` of
     // `pkg/registry/batch/job/strategy.go`).
     let path = if path == "status.successful" { "status.succeeded" } else { path };
     if path == "source" {

@@ -42,7 +42,7 @@ pub(crate) struct WebhookCall {
 pub(crate) struct WebhookReply {
     /// The `request.uid` that was sent. The response has to repeat it.
     pub(crate) uid: String,
-    /// The body of a successful response, or the error as Go's HTTP client words it.
+    /// The body of a successful response, or the message of the failed call.
     pub(crate) outcome: Result<Bytes, String>,
 }
 

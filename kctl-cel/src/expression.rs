@@ -1,4 +1,4 @@
-//! The type of an expression, or its validation errors with the messages and positions of cel-go.
+//! The type of an expression, or its validation errors with the positions of cel-go.
 
 use crate::{
     Environment, Issues, Type,
@@ -120,6 +120,8 @@ mod tests {
         assert!(names(&format!("{}a{}", "(".repeat(249), ")".repeat(249)), "a"));
         assert!(names(&format!("{}a", "true||".repeat(3_300)), "a"));
         check(&format!("{}true", "true&&".repeat(3_300)), Ok("bool"));
+        // Takes quadratic time if each overload copies the bindings of all type parameters.
+        check(&format!("1{}", "+1".repeat(3_900)), Ok("int"));
         let environment = Environment::default().with("a", Type::Dyn);
         assert!(type_of(&format!("a{}", " in a".repeat(3_900)), &environment).is_ok());
     }
@@ -166,6 +168,10 @@ mod tests {
         check_rule("self.hosts.map(void, true)", Err(&["reserved identifier: void", "argument is not an identifier"]));
         check_rule("self.?name.optMap(1, 1)", Err(&["optMap() variable name must be a simple identifier"]));
         check_rule("self.hosts.all(v, v, true)", Err(&["duplicate variable name: v"]));
+        check_rule(
+            "self.hosts.transformMapEntry(1, 2, true, {'a': 1}, 3)",
+            Err(&["undeclared reference to 'transformMapEntry' (in container '')"]),
+        );
         check_rule("self.hosts.exists(__result__, true)", Err(&["iteration variable overwrites accumulator variable"]));
         check_rule(
             "'a'.sortBy(x, x)",

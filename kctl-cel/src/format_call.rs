@@ -1,6 +1,6 @@
 //! Checks calls of `format` on literals: `'%d'.format([…])`.
 //!
-//! Upstream: `cel-go/ext/formatting_v2.go`.
+//! Upstream: `cel-go/ext/formatting.go`.
 
 use crate::{
     Issue, IssueKind, Type,

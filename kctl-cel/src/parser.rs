@@ -27,7 +27,7 @@ const MACROS: [(&str, usize, &[usize]); 15] = [
     ("exists_one", 2, &[3]),
     ("transformList", 2, &[3, 4]),
     ("transformMap", 2, &[3, 4]),
-    ("transformMapEntry", 2, &[3, 4, 5]),
+    ("transformMapEntry", 2, &[3, 4]),
 ];
 
 /// Maximum number of nested brackets and conditional operators. API servers allow 250; each level takes up to 20 kB of the
@@ -101,7 +101,7 @@ impl Parser {
         }
     }
 
-    /// Adds an error with cel-go's message.
+    /// Adds an error.
     fn error(&mut self, at: usize, why: String) {
         self.errors.push(Issue { at, kind: IssueKind::Other(why) });
     }

@@ -206,33 +206,39 @@ impl fmt::Display for Type {
 /// The types that type parameters are bound to so far, by the number of the parameter.
 ///
 /// cel-go calls it `mapping`. It only grows: a call that does not fit leaves it unchanged.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Substitution(Vec<Option<Type>>);
+#[derive(Debug, Default)]
+pub(crate) struct Substitution {
+    /// `None` for free parameters.
+    bindings: Vec<Option<Type>>,
+    /// The previous bindings that one unification has replaced, to undo it if it fails. A copy of all bindings for each
+    /// overload would take quadratic time in a long expression.
+    replaced: Vec<(usize, Option<Type>)>,
+}
 
 impl Substitution {
     /// Creates an unbound type parameter, such as the item type of `[]`.
     pub(crate) fn new_parameter(&mut self) -> Type {
-        self.0.push(None);
-        Type::Param(self.0.len() - 1)
+        self.bindings.push(None);
+        Type::Param(self.bindings.len() - 1)
     }
 
     /// Reserves `n` type parameters for a call, and returns the number of the first one.
     pub(crate) fn reserve_parameters(&mut self, n: usize) -> usize {
-        let begin = self.0.len();
-        self.0.resize(begin + n, None);
+        let begin = self.bindings.len();
+        self.bindings.resize(begin + n, None);
         begin
     }
 
     /// Returns the type that a parameter is bound to, which may contain further parameters.
     fn binding(&self, parameter: usize) -> Option<Type> {
-        self.0.get(parameter).cloned().flatten()
+        self.bindings.get(parameter).cloned().flatten()
     }
 
     /// Binds a parameter. Invariant: the type does not contain the parameter itself, or `substitute` would not end.
     fn set(&mut self, parameter: usize, is: Type) {
-        if let Some(slot) = self.0.get_mut(parameter) {
+        if let Some(slot) = self.bindings.get_mut(parameter) {
             debug_assert!(!is.holds(parameter), "a parameter is never bound to a type that contains it");
-            *slot = Some(is);
+            self.replaced.push((parameter, slot.replace(is)));
         }
     }
 
@@ -248,11 +254,13 @@ impl Substitution {
 
     /// Unifies arguments with parameters in pairs. Unless all fit, no parameter is bound.
     pub(crate) fn try_unify_all(&mut self, arguments: &[Type], parameters: &[Type]) -> bool {
-        let mut copy = self.clone();
         let fit = arguments.len() == parameters.len()
-            && arguments.iter().zip(parameters).all(|(argument, parameter)| copy.unify(argument, parameter));
+            && arguments.iter().zip(parameters).all(|(argument, parameter)| self.unify(argument, parameter));
         if fit {
-            *self = copy;
+            self.replaced.clear();
+        }
+        while let Some((parameter, before)) = self.replaced.pop() {
+            self.bindings[parameter] = before;
         }
         fit
     }
@@ -262,7 +270,8 @@ impl Substitution {
         self.try_unify_all(std::slice::from_ref(argument), std::slice::from_ref(parameter))
     }
 
-    /// Unifies two types (`internalIsAssignable`). It may bind parameters even if it returns `false`: call it on a copy.
+    /// Unifies two types (`internalIsAssignable`). It may bind parameters even if it returns `false`; `try_unify_all`
+    /// undoes that.
     fn unify(&mut self, left: &Type, right: &Type) -> bool {
         if let Type::Param(index) = right {
             let (fits, is_known) = self.try_bind(left, *index);

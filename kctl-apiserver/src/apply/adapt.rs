@@ -28,8 +28,8 @@ pub(super) fn adapt_managers(request: &Request<'_>, live: &Value, mut managed: M
     Ok(managed)
 }
 
-/// Returns a set without paths below atomic values, or `None` if it has none of them. The paths below an atomic value
-/// are replaced by the value itself, once.
+/// Returns a set without paths below atomic values, or `None` if there are no such paths. The paths below an atomic
+/// value are replaced by the value itself, once.
 fn fit_set(position: Position<'_>, set: &FieldSet) -> Option<FieldSet> {
     let mut changed = None;
     for (element, below) in set.children() {

@@ -88,9 +88,9 @@ fn in_order<'v>(position: Position<'_>, list: ListType<'_>, value: Option<&'v Va
     items.filter_map(|(index, item)| Some((position.path_element(list, index, item).ok()?, item))).collect()
 }
 
-/// Applied items keep their order; live items that are not applied keep their place before the shared item that follows
-/// them. Follows `mergingWalker.visitListItems` (structured-merge-diff, `typed/merge.go`) step by step, because the
-/// result for a list with duplicate elements depends on the order of the steps.
+/// Merges two lists by item. Applied items keep their order. Live items that are not applied keep their place before
+/// the next item that both lists have. Follows `mergingWalker.visitListItems` (structured-merge-diff, `typed/merge.go`)
+/// step by step, because the result for a list with duplicate elements depends on the order of the steps.
 fn merge_items(
     position: Position<'_>,
     list: ListType<'_>,

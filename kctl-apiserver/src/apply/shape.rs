@@ -129,7 +129,7 @@ impl<'a> Position<'a> {
     /// Returns the shape that a schema declares.
     fn shape_from_schema(schema: Schema<'a>) -> Option<Shape<'a>> {
         let reference = schema.text("$ref").unwrap_or_default();
-        // An unknown type is left to the decoder, which reports it.
+        // Strings and numbers fit. The decoder or validation reports a value of another type.
         if schema.format() == Some("int-or-string") || schema.flag("x-kubernetes-int-or-string") {
             return None;
         }

@@ -16,7 +16,8 @@ use crate::{json_path::depth, limits::BODY_LEN_MAX};
 /// The number of values that aliases may expand to in one document. A document with more is an attack. Prevents a short
 /// document from expanding to gigabytes.
 const ALIASED_LEN_MAX: usize = 100_000;
-/// The number of bytes that anchors may keep and aliases repeat in one document: a few bodies of the largest size.
+/// The number of bytes that anchors may keep and aliases repeat in one document: a few bodies of the largest size. Each
+/// value counts with its size in memory. Nested anchors around a list of empty strings would otherwise keep gigabytes.
 const ALIASED_BYTES_MAX: usize = 4 * BODY_LEN_MAX;
 /// The namespace of YAML's own tags.
 const NAMESPACE: &str = "tag:yaml.org,2002:";
@@ -331,17 +332,18 @@ impl Fields {
     }
 }
 
-/// Returns the number of values in a value, and the bytes of its strings. Strings include keys.
+/// Returns the number of values in a value, and the bytes of these values with their strings. Strings include keys.
 fn measure(value: &Value) -> (usize, usize) {
     let both = |(values, bytes), (more_values, more_bytes)| (values + more_values, bytes + more_bytes);
+    let one: (usize, usize) = (1, size_of::<Value>());
     match value {
-        Value::Array(items) => items.iter().map(measure).fold((1, 1), both),
+        Value::Array(items) => items.iter().map(measure).fold(one, both),
         Value::Object(fields) => {
             let field = |(name, value): (&String, &Value)| both(measure(value), (0, name.len()));
-            fields.iter().map(field).fold((1, 1), both)
+            fields.iter().map(field).fold(one, both)
         }
-        Value::String(text) => (1, text.len()),
-        _ => (1, 1),
+        Value::String(text) => both(one, (0, text.len())),
+        _ => one,
     }
 }
 
@@ -415,10 +417,12 @@ mod tests {
             bomb += &format!("a{level}: &a{level} [{items}]\n");
         }
         check(&bomb, None);
-        // A few aliases of a long string, and nested anchors around a long string.
+        // A few aliases of a long string, and nested anchors around a long string or many empty ones.
         let long = "x".repeat(1_000_000);
         check(&format!("a: &a {long}\nb: [{}]", ["*a"; 20].join(", ")), None);
-        check(&format!("{}{long}{}", "&a [".repeat(20), "]".repeat(20)), None);
+        for inner in [&long, &vec!["''"; 100_000].join(",")] {
+            check(&format!("{}{inner}{}", "&a [".repeat(20), "]".repeat(20)), None);
+        }
         assert!(parse_yaml(&format!("a: &a {long}\nb: [{}]", ["*a"; 5].join(", "))).is_ok());
         let nested = |levels: usize, inner: &str| format!("{}{inner}{}", "[".repeat(levels), "]".repeat(levels));
         check(&nested(DEPTH_MAX + 1, "1"), None);

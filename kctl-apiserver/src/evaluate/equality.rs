@@ -101,7 +101,8 @@ impl Kinds {
                 continue;
             }
             // Only sets record new items. A key that occurs twice in the right list of a map is kept twice:
-            // `unstructuredMapList.Add` (`k8s.io/apiserver/pkg/cel/common/values.go`) looks up keys of the left list only.
+            // `unstructuredMapList.Add` (`k8s.io/apiserver/pkg/cel/common/valuesunstructured.go`) looks up keys of the
+            // left list only.
             if matches!(kind, ListKind::Set) {
                 places.insert(key(item), items.len());
             }

@@ -78,9 +78,10 @@ impl From<&str> for EvaluationError {
     }
 }
 
-/// Key that marks a map as the representation of a CEL type (the result of `type(x)`).
+/// The only key of a map that represents a CEL type: the result of `type(x)`, or a name such as `int`.
 ///
-/// No JSON object from a client has this key with that meaning: it is added by the evaluation of `type(x)` only.
+/// A JSON object with this key alone is mistaken for a type. Names of labels, annotations and fields of built-in kinds
+/// cannot begin with `@`.
 pub(crate) const TYPE: &str = "@type";
 /// Error of `cel-go` when no overload of a function or operator accepts the argument types.
 const NO_OVERLOAD: &str = "no such overload";
@@ -316,7 +317,9 @@ pub(crate) fn as_text(value: &Cel) -> String {
 pub(crate) fn type_name(value: &Cel) -> String {
     let name = match value {
         Cel::List(_) => "list",
-        Cel::Map(fields) if fields.map.contains_key(&Key::String(Arc::new(TYPE.into()))) => "type",
+        Cel::Map(fields) if fields.map.len() == 1 && fields.map.contains_key(&Key::String(Arc::new(TYPE.into()))) => {
+            "type"
+        }
         Cel::Map(_) | Cel::Function(..) => "map",
         Cel::Int(_) => "int",
         Cel::UInt(_) => "uint",

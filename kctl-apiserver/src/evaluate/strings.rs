@@ -33,14 +33,14 @@ pub(super) fn call(name: &str, text: &str, arguments: &[Cel]) -> Option<EvalResu
             let bounds = index(*from, letters.len()).and_then(|from| Ok((from, index(*to, letters.len())?)));
             bounds.map(|(from, to)| cel_string(&letters[from..to]))
         }
-        ("indexOf", [Cel::String(part)]) => search(&letters(), part, 0, Occurrence::First),
-        ("indexOf", [Cel::String(part), Cel::Int(from)]) => search(&letters(), part, *from, Occurrence::First),
-        ("lastIndexOf", [Cel::String(part)]) => match letters() {
-            letters if part.is_empty() => Ok(count(letters.len())),
-            letters if letters.is_empty() => Ok(Cel::Int(-1)),
-            letters => search(&letters, part, i64::try_from(letters.len() - 1).unwrap_or(i64::MAX), Occurrence::Last),
+        ("indexOf", [Cel::String(part)]) => search(text, part, 0, Occurrence::First),
+        ("indexOf", [Cel::String(part), Cel::Int(from)]) => search(text, part, *from, Occurrence::First),
+        ("lastIndexOf", [Cel::String(part)]) => match text.chars().count() {
+            n_letters if part.is_empty() => Ok(count(n_letters)),
+            0 => Ok(Cel::Int(-1)),
+            n_letters => search(text, part, i64::try_from(n_letters - 1).unwrap_or(i64::MAX), Occurrence::Last),
         },
-        ("lastIndexOf", [Cel::String(part), Cel::Int(from)]) => search(&letters(), part, *from, Occurrence::Last),
+        ("lastIndexOf", [Cel::String(part), Cel::Int(from)]) => search(text, part, *from, Occurrence::Last),
         ("replace", [Cel::String(old), Cel::String(new), Cel::Int(n)]) if *n < 0 => {
             Ok(Cel::String(Arc::new(text.replace(old.as_str(), new))))
         }
@@ -92,20 +92,55 @@ enum Occurrence {
 }
 
 /// Returns the index of an occurrence of `part`, seen from `from`; -1 if there is no such occurrence. An empty `part`
-/// is found at `from`.
-fn search(letters: &[char], part: &str, from: i64, which: Occurrence) -> EvalResult {
-    let part: Vec<char> = part.chars().collect();
+/// is found at `from`. Searches in the bytes, which takes linear time; a comparison at each character would take
+/// quadratic time under the lock of the server.
+fn search(text: &str, part: &str, from: i64, which: Occurrence) -> EvalResult {
     if part.is_empty() {
         return Ok(Cel::Int(from));
     }
     let Ok(from) = usize::try_from(from) else { return Err(format!("index out of range: {from}").into()) };
-    let Some(last) = letters.len().checked_sub(part.len()).filter(|_| from < letters.len()) else {
+    let (n_letters, n_part) = (text.chars().count(), part.chars().count());
+    let Some(last) = n_letters.checked_sub(n_part).filter(|_| from < n_letters) else {
         return Ok(Cel::Int(-1));
     };
-    let matches_at = |position: &usize| letters[*position..].starts_with(&part);
-    let position = match which {
-        Occurrence::First => (from..=last).find(matches_at),
-        Occurrence::Last => (0..=from.min(last)).rev().find(matches_at),
+    let offset = |position: usize| text.char_indices().nth(position).map_or(text.len(), |(offset, _)| offset);
+    let found = match which {
+        Occurrence::First => {
+            let start = offset(from);
+            text[start..].find(part).map(|found| start + found)
+        }
+        Occurrence::Last => text[..offset(from.min(last) + n_part)].rfind(part),
     };
-    Ok(position.map_or(Cel::Int(-1), count))
+    Ok(found.map_or(Cel::Int(-1), |found| count(text[..found].chars().count())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searches_count_in_characters() {
+        for (text, part, from, which, expected) in [
+            ("äöäö", "ö", 0, Occurrence::First, 1),
+            ("äöäö", "ö", 2, Occurrence::First, 3),
+            ("äöäö", "ä", 3, Occurrence::First, -1),
+            ("äöäö", "äö", 3, Occurrence::Last, 2),
+            ("äöäö", "äö", 1, Occurrence::Last, 0),
+            ("äöäö", "öä", 0, Occurrence::Last, -1),
+            ("aaa", "aa", 2, Occurrence::Last, 1),
+            ("aa", "aaa", 0, Occurrence::First, -1),
+            ("aa", "", 7, Occurrence::First, 7),
+            ("aa", "a", 2, Occurrence::Last, -1),
+        ] {
+            assert_eq!(search(text, part, from, which), Ok(Cel::Int(expected)), "{part} in {text} from {from}");
+        }
+    }
+
+    /// Takes minutes if the part is compared at each position.
+    #[test]
+    fn long_parts_are_found_in_linear_time() {
+        let (text, part) = ("a".repeat(1_000_000), "a".repeat(500_000) + "b");
+        assert_eq!(search(&text, &part, 0, Occurrence::First), Ok(Cel::Int(-1)));
+        assert_eq!(search(&text, &part, 999_999, Occurrence::Last), Ok(Cel::Int(-1)));
+    }
 }

@@ -22,9 +22,9 @@ pub(super) struct Version {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Prerelease {
     /// The identifiers, compared one by one; a longer list with an equal start is greater.
-    Release(Vec<PrereleaseIdentifier>),
-    /// A release. The variant is last, hence the greatest.
-    Nothing,
+    Identifiers(Vec<PrereleaseIdentifier>),
+    /// A version without a prerelease. The variant is last, hence the greatest.
+    Absent,
 }
 
 /// A prerelease identifier. Numeric identifiers precede alphanumeric ones.
@@ -117,8 +117,8 @@ impl Version {
             return None;
         }
         let before = match before {
-            None => Prerelease::Nothing,
-            Some(all) => Prerelease::Release(all.split('.').map(part).collect::<Option<_>>()?),
+            None => Prerelease::Absent,
+            Some(all) => Prerelease::Identifiers(all.split('.').map(part).collect::<Option<_>>()?),
         };
         Some(Self { numbers: [number(major)?, number(minor)?, number(patch)?], before })
     }

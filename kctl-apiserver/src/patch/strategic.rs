@@ -15,8 +15,8 @@ use crate::{decode::type_error, schema::Schema};
 /// Fields of a JSON object.
 type Fields = Map<String, Value>;
 
-/// The key of a directive: `replace`, `delete` or `merge`. In an object it applies to the object; in an item of a list,
-/// to that item.
+/// The key of a directive: `replace` or `delete`. In an object it applies to the object. In an item of a list, `delete`
+/// applies to that item, and `replace` to the list.
 const DIRECTIVE: &str = "$patch";
 /// The key that lists the fields to keep.
 pub(super) const RETAIN_KEYS: &str = "$retainKeys";
@@ -86,8 +86,7 @@ fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -
     Ok(original)
 }
 
-/// Returns the object that a `$patch` directive demands. `merge` is not a directive for a whole object, despite the
-/// message.
+/// Returns the object that a `$patch` directive demands. Any other directive than `replace` and `delete` is an error.
 fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String> {
     match directive.as_str() {
         // The fields are taken as they are: other directives become fields that the type does not have.

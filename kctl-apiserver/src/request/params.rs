@@ -54,7 +54,7 @@ impl Params {
         Self { first, query: query.to_owned() }
     }
 
-    /// Returns all decoded values of a repeatable parameter. In the order of the query. Such parameters are `dryRun`,
+    /// Returns all decoded values of a repeatable parameter, in the order of the query. Such parameters are `dryRun`,
     /// `command` of an `exec` and `ports` of a `portforward`.
     pub(crate) fn values(&self, name: &str) -> Vec<String> {
         let own = pairs(&self.query).filter(|(key, _)| decode(key) == name);
@@ -67,7 +67,7 @@ impl Params {
         self.first.get(name).map_or("", String::as_str)
     }
 
-    /// Removes a parameter that this server does not support.
+    /// Removes a parameter that this server does not support. [`Self::values`] still returns its values.
     pub(crate) fn remove(&mut self, name: &str) {
         self.first.remove(name);
     }

@@ -39,7 +39,7 @@ pub(super) fn compress(request: &Parts, response: Response<Body>) -> Response<Bo
 }
 
 /// Returns the compressed body as a stream that compresses as it is read. A large list then blocks no thread, and its
-/// first bytes are sent early. The fastest level is used, as by kube-apiserver (`defaultGzipContentEncodingLevel`).
+/// first bytes are sent early. The fastest level is used, as by kube-apiserver (`gzipContentEncodingLevel`).
 fn gzip(plain: Bytes) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
     stream::unfold((plain, Some(encoder)), async |(mut plain, encoder)| {
@@ -59,8 +59,8 @@ fn gzip(plain: Bytes) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
 }
 
 /// Returns `true` if `Accept-Encoding` contains the word `gzip`. Only the first header counts, weights are not parsed,
-/// and upper case does not match, as in `negotiateContentEncoding`
-/// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go`).
+/// and upper case does not match, as in `ContentEncodingSupported`
+/// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/compression.go`).
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     accepted.is_some_and(|accepted| accepted.split(',').any(|encoding| encoding.trim() == "gzip"))

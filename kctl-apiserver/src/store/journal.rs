@@ -35,8 +35,8 @@ const PROBE: &str = "probe";
 /// The size of the probe: one page. A file system without free blocks often still creates an empty file, so the probe
 /// has contents.
 const PROBE_LEN: usize = 4096;
-/// The file is compacted when it has this many lines more than there are objects. The file therefore never has more
-/// than this many outdated lines, however long the server runs.
+/// The file is compacted when it has this many lines more than there are objects. It has more outdated lines only after
+/// a failed compaction, which is tried again after as many further lines.
 const DEAD_LINES_MAX: usize = 10_000;
 
 /// The end of each line. The checksum replaces the zeros.
@@ -83,13 +83,13 @@ pub(super) struct Journal {
     _lock: File,
 }
 
-/// The checksum of the last line, which is an input of the next line's checksum. It is part of the next checksum, so a
-/// line is valid only at its position. The first line follows a chain of zero bytes.
+/// The checksum of the last line, which is an input of the next line's checksum. So a line is valid only at its
+/// position. For the first line, the input is zero bytes.
 #[derive(Clone, Copy, Default)]
 struct LineChecksum([u8; SUM_LEN]);
 
 impl LineChecksum {
-    /// Returns the checksum of a line, which is passed without it.
+    /// Computes the checksum of the next line, which is passed without its end, and returns it.
     fn advance(&mut self, line: &[u8]) -> &[u8] {
         let mut hash = digest::Context::new(&digest::SHA256);
         hash.update(&self.0);
@@ -119,7 +119,7 @@ struct JournalFile {
     file: File,
     /// The checksum of the last complete line.
     chain: LineChecksum,
-    /// The number of lines. Invariant: no more than the bytes, and 0 together with them.
+    /// The number of complete lines.
     len: usize,
     /// The length of all complete lines in bytes.
     n_bytes: u64,
@@ -342,7 +342,7 @@ fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
             None => true,
         };
         if !is_right || *has_sums.get_or_insert(parts.is_some()) != parts.is_some() {
-            let why = "its checksum is wrong: it was changed, or what was before it is gone or elsewhere";
+            let why = "its checksum is wrong: the line was changed, or a line before it was lost or moved";
             return Err(damaged_line_error(file, number, &why));
         }
         revision = revision.max(line.revision);
@@ -367,8 +367,8 @@ fn with_path(file: &Path, error: &io::Error) -> io::Error {
 /// Returns the error for a journal without objects in a folder with certificates.
 fn lost_objects_error(file: &Path) -> io::Error {
     let why = format!(
-        "{}: the file has no objects, but {CERTIFICATES} next to it is of an earlier start: the objects are lost; restore a copy of the folder, or \
-         remove the file to start without objects",
+        "{}: the file has no objects, but {CERTIFICATES} next to it is from an earlier start: the objects are lost; \
+         restore a copy of the folder, or remove the file to start without objects",
         file.display()
     );
     io::Error::new(io::ErrorKind::InvalidData, why)
@@ -378,8 +378,8 @@ fn lost_objects_error(file: &Path) -> io::Error {
 /// confirms its write.
 fn damaged_line_error(file: &Path, line: usize, error: &dyn Display) -> io::Error {
     let why = format!(
-        "{}: line {line} cannot be read: {error}; restore a copy of the folder, or remove the file from this line on, with \
-         which all later writes are lost",
+        "{}: line {line} cannot be read: {error}; restore a copy of the folder, or cut off the file before this line, \
+         which loses this write and all later ones",
         file.display()
     );
     io::Error::new(io::ErrorKind::InvalidData, why)

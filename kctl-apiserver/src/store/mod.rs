@@ -57,7 +57,7 @@ pub(crate) struct Store {
     /// The tables of all resources. They are ordered, because the namespace controller deletes in this order: one seed
     /// gives one sequence of requests.
     tables: BTreeMap<GroupResource, Table>,
-    /// The graph of owner references. Every write goes through [`Owners::changed`], so it matches the tables.
+    /// The graph of owner references. Every write goes through [`Owners::update`], so it matches the tables.
     owners: Owners,
     /// The resources that are served: the built-in ones and the kinds of `CustomResourceDefinitions`.
     pub(crate) registry: Arc<Registry>,

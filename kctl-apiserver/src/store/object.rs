@@ -28,7 +28,7 @@ pub(crate) struct Object {
     /// A line of JSON with its end. `kind` comes first and then `apiVersion`, as kube-apiserver writes them.
     line: Bytes,
     /// The line as it was written, if reading it with the present CRD gives a different one, pruned or with other
-    /// defaults. `None` if both are the same.
+    /// defaults. Also set, to the same line, if the object is marked ([`Self::with_unread_fields`]). Otherwise `None`.
     written: Option<Bytes>,
     /// The parsed value. Weak, so that it lives only as long as a request or [`ValueCache`] uses it. A mutex is
     /// sufficient, because it is held only to clone the pointer.

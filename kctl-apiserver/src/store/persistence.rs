@@ -49,8 +49,7 @@ impl Store {
     }
 
     /// Replaces the present objects by the objects of a folder. Their history is gone: watches from before the restart
-    /// get
-    /// 410. The revision continues from the folder's revision, so resource versions never repeat.
+    /// get 410. The revision continues from the folder's revision, so resource versions never repeat.
     pub(crate) fn load(&mut self, folder: &mut Folder) {
         self.tables.clear();
         self.owners = Owners::new(self.kinds);

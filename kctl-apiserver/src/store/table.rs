@@ -149,7 +149,8 @@ impl Table {
     }
 
     /// Returns the state at a revision, by undoing the events since; `None` if the history does not reach back so far.
-    /// The result is for reading: it has no history, and nothing notifies its watchers.
+    /// The result is for reading: it has no history, and nothing notifies its watchers. The call visits all objects, so
+    /// each page of a list at a past revision costs as much as the whole list.
     pub(crate) fn at_revision(&self, revision: u64) -> Option<Table> {
         let mut objects = self.objects.clone();
         let later: Vec<_> = self.since(revision)?.collect();

@@ -108,7 +108,7 @@ fn decode_options(info: &RequestInfo) -> Result<Value, StatusError> {
 }
 
 /// Parses ports, one per parameter or several in one (`Convert_Slice_string_To_Slice_int32` of
-/// `pkg/apis/core/v1/conversion.go`). Without the parameter the list is empty. Port 0 is accepted.
+/// `k8s.io/apimachinery/pkg/apis/meta/v1/conversion.go`). Without the parameter the list is empty. Port 0 is accepted.
 fn parse_ports(parameters: &[String]) -> Result<Vec<u16>, StatusError> {
     let all = parameters.iter().flat_map(|text| text.split(','));
     let invalid = |text| StatusError::bad_request(format!("ports: must be numbers from 0 to 65535, found {text:?}"));

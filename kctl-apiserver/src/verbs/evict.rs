@@ -180,8 +180,7 @@ fn charge_budget(budget: &Value, pod: &str, now: &str) -> Value {
     new
 }
 
-/// Returns the Pod with the condition `DisruptionTarget`. Upstream had the feature gate `PodDisruptionConditions` for
-/// it, which is gone by now.
+/// Returns the Pod with the condition `DisruptionTarget`.
 fn mark_disrupted(pod: &Value, now: &str) -> Value {
     let mut new = pod.clone();
     let target = json!({

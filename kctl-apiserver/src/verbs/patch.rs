@@ -23,7 +23,7 @@ use crate::{
 pub(super) enum PatchType {
     /// `application/json-patch+json`: a list of operations (RFC 6902).
     Json,
-    /// `application/merge-patch+json`: the changed fields (RFC 7386).
+    /// `application/merge-patch+json`: the changed fields (RFC 7396).
     Merge,
     /// `application/strategic-merge-patch+json`: the changed fields of a built-in type, whose lists are merged by key.
     StrategicMerge,

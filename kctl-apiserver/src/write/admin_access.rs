@@ -1,8 +1,8 @@
 //! Allows admin access to devices only for `ResourceClaims` in labelled namespaces: validates the written object
 //! against the labels of its namespace.
 //!
-//! Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in `pkg/registry/resource/resourceclaim/strategy.go`;
-//! checked against kube-apiserver.
+//! Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in `pkg/registry/resource/utils.go`; checked against
+//! kube-apiserver.
 //!
 //! Admin access lets a claim use a device that is in use, for monitoring. It bypasses the isolation between claims, so
 //! the owner of a namespace has to allow it with a label.

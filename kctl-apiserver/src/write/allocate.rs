@@ -40,7 +40,7 @@ pub(super) fn allocate(store: &mut Store, info: &RequestInfo, write: &mut Write)
 }
 
 /// Checks the requested values. A dry run compares them with no other object, as upstream
-/// (`dryRunAllocateService` of `pkg/registry/core/service/ipallocator`).
+/// (`Allocator.allocateService` of `pkg/registry/core/service/ipallocator`).
 fn check(store: &Store, info: &RequestInfo, allocator: &Allocator, write: &Write) -> Result<(), StatusError> {
     let others = other_objects(store, info, &info.name).take_while(|_| !info.dry_run());
     let checked = (allocator.check)(write.old(), &write.object, Box::new(others));

@@ -5,7 +5,8 @@
 //!
 //! The pipeline is synchronous and runs under the lock of the server. It may run several times for one request. A step
 //! that needs a webhook returns `StatusError::waiting`, and `server::service` runs the verb again when the replies have
-//! arrived. So steps before `store` change nothing in the state but its random sequence, which is the same in each run.
+//! arrived. So steps before `store` change nothing in the state but its random sequence and the number of the last
+//! cluster IP. `State::run_repeatably` restores both if the run waits, so that each run gets the same values.
 //!
 //! Deletions, and writes of controllers, do not use this pipeline: `lifecycle` and `controllers` write them. Bindings
 //! (`verbs/subresources.rs`) and evictions (`verbs/evict.rs`) do not use it either. Their admission sees the `Binding`

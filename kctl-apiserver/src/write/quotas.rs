@@ -22,7 +22,7 @@ const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: Subresou
 
 /// The quotas with the usage that they have once the object is stored.
 #[derive(Default)]
-#[must_use = "what is stored is counted"]
+#[must_use = "the quotas are charged when the object is stored"]
 pub(super) struct ChargedQuotas(Vec<(Arc<Value>, Value)>);
 
 /// Checks all quotas of the namespace. Runs last, so that rejected writes are not charged. Quotas without a matching

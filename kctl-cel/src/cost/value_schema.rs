@@ -126,7 +126,7 @@ impl<'a> ValueSchema<'a> {
         }
     }
 
-    /// Returns the minimum number of bytes of a value in JSON (`estimateMinSizeJSON`).
+    /// Returns the minimum number of bytes of a value in JSON (`DeclType.MinSerializedSize`).
     pub(super) fn bytes_min(self) -> u64 {
         let Self::Schema(schema, _) = self else { return 2 };
         if schema["x-kubernetes-int-or-string"] == true {

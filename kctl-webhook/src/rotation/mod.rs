@@ -52,8 +52,8 @@ pub const AUTHORITY_LEFT: SignedDuration = DAY.saturating_mul(180);
 pub const CERTIFICATE_VALID: SignedDuration = DAY.saturating_mul(90);
 /// Remaining lifetime at which a certificate is renewed: 30 days, a third as with cert-manager.
 pub const CERTIFICATE_LEFT: SignedDuration = DAY.saturating_mul(30);
-/// Wait between the moment at which all configurations trust a new authority and its first
-/// signature: API servers learn of configurations by watches.
+/// Minimum age of a new authority at its first signature: API servers learn by watches that configurations trust it.
+/// The age counts from its creation, so callers must put it into the configurations at once.
 pub const TRUST_PROPAGATION_DELAY: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum number of trusted authorities; the oldest is dropped first. Two overlap normally, and a
 /// third one exists after a Secret was broken.
@@ -95,11 +95,11 @@ struct Authority {
     /// The time of its creation in milliseconds.
     id: String,
     certificate: String,
-    /// Start of its trust.
+    /// Time of its creation, from which [`TRUST_PROPAGATION_DELAY`] counts.
     since: Timestamp,
     /// Expiry of its certificate.
     not_after: Timestamp,
-    /// Expiry of the last certificate that it has signed.
+    /// Expiry of the last certificate that it has signed. Before the first one, `since` plus [`CERTIFICATE_VALID`].
     needed_until: Timestamp,
 }
 
@@ -137,7 +137,7 @@ pub enum ReplicaRole {
         /// `true` if each configuration trusts all authorities.
         trusted: bool,
     },
-    /// Another replica: it replaces what does not work at all, and changes nothing else.
+    /// Another replica: it replaces an expired or missing certificate, adds a missing name, and changes nothing else.
     Standby,
 }
 

@@ -57,8 +57,8 @@ pub enum Certificate {
         /// readable by the owner only.
         folder: PathBuf,
     },
-    /// PEM files, read every ten seconds. A broken file is logged, and the previous certificate remains in use. An
-    /// expired certificate is logged as well, from seven days before its end.
+    /// PEM files, read every ten seconds. A broken file is logged, and the previous certificate remains in use. A
+    /// certificate that has expired, or expires within seven days, is logged as well.
     Files {
         /// The certificate, followed by its chain.
         certificate: PathBuf,

@@ -62,8 +62,8 @@ pub struct RequestLimits {
     concurrency_max: usize,
     /// Permits of running functions.
     running: Arc<Semaphore>,
-    /// Bodies that are being read, as many as functions run. A slow client loses its permit to the next one, and never
-    /// holds a permit.
+    /// Bodies that are being read, at most as many as functions may run. A slow client loses its place to the next one,
+    /// and never holds a permit of `running`.
     bodies: Bodies,
 }
 

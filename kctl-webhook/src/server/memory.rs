@@ -4,8 +4,8 @@
 //! arrive, and gives them back once its response is sent.
 //!
 //! If the budget is used up, a body waits for five seconds and is rejected then. So bodies that wait for each other end
-//! soon. After a second, bodies that wait for their clients as long give way. So a client that stops in the middle of a
-//! body does not lock out others.
+//! soon. Once a body has waited for a second, bodies whose clients have sent nothing for a second give way. So a client
+//! that stops in the middle of a body does not lock out others.
 
 use std::{
     convert::Infallible,

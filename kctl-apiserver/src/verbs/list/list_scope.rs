@@ -130,7 +130,7 @@ fn malformed_version_message(version: &str) -> String {
 }
 
 /// Fails if a `resourceVersion` is newer than the newest one. kube-apiserver waits three seconds for it
-/// (`waitUntilFreshAndBlock` in `k8s.io/apiserver/pkg/storage/cacher/watch_cache.go`). Here only a fault or a mistake
+/// (`waitUntilFreshLocked` in `k8s.io/apiserver/pkg/storage/cacher/watch_cache.go`). Here only a fault or a mistake
 /// leads to such a version, so the error is returned at once (`NewTooLargeResourceVersionError`). A malformed version
 /// counts as 0 and passes; the caller reports it.
 pub(in crate::verbs) fn check_not_in_future(store: &Store, version: &str) -> Result<(), StatusError> {

@@ -165,7 +165,11 @@ impl Watcher {
                     self.next_bookmark();
                     if self.start.revision > self.start_revision {
                         let event = self.start.bookmark(self.start.revision);
-                        return Some(self.lines(vec![WatchEvent::Value(event)]).await);
+                        let lines = self.lines(vec![WatchEvent::Value(event)]).await;
+                        // `PartialObjectMetadataList` has no form of a bookmark: the watch ends.
+                        if !lines.is_empty() {
+                            return Some(lines);
+                        }
                     }
                 }
             }

@@ -141,8 +141,8 @@ fn check_pod(store: &Store, attributes: &Attributes<'_>, pod: &Value) -> Result<
     Ok(())
 }
 
-/// Rejects a `PersistentVolumeClaim` whose request is outside a limit of its namespace. Only the storage request is
-/// compared; limits of a claim are compared as requests.
+/// Rejects a `PersistentVolumeClaim` whose requests are outside a limit of its namespace. The claim's own limits are
+/// ignored: its requests are compared with the minimum and with the maximum.
 fn check_claim(store: &Store, attributes: &Attributes<'_>, claim: &Value) -> Result<(), StatusError> {
     let requests = ResourceMap::Requests.amounts(&claim["spec"]);
     for range in ranges(store, &attributes.info.namespace) {
