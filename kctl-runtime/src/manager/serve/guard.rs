@@ -57,7 +57,8 @@ pub(crate) struct Guard {
     rejected: Mutex<CachedReviews<u64, ()>>,
     /// Permits of reviews: [`REVIEWS_MAX`].
     reviews: Semaphore,
-    allowed: Mutex<CachedReviews<(String, String), bool>>,
+    /// Decisions by user and path.
+    allowed: Mutex<CachedReviews<(UserInfo, String), bool>>,
     /// The messages of the errors that were logged just now.
     logged: Mutex<CachedReviews<String, ()>>,
 }
@@ -158,8 +159,8 @@ impl Guard {
 
     /// Returns `true` if the user may `get` the path, from the cache or by a `SubjectAccessReview`.
     async fn allows(&self, user: &UserInfo, path: &str) -> Result<bool, ApiError> {
-        // Users of one name differ only in their groups, so name and groups are the key.
-        let key = (format!("{}\n{}", user.username, user.groups.join("\n")), path.to_owned());
+        // The whole user is reviewed: two tokens of one name may differ in groups, or in scopes of `extra`.
+        let key = (user.clone(), path.to_owned());
         let cached = || self.allowed.lock().get(&key);
         if let Some(allowed) = cached() {
             return Ok(allowed);
@@ -215,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns an API server with three valid tokens, and the record of its requests.
+    /// Returns an API server with the valid tokens `good`, `scoped` and `idle`, and the record of its requests.
     fn cluster() -> (Client, Arc<Mutex<Vec<String>>>) {
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
         let noted = requests.clone();
@@ -231,6 +232,11 @@ mod tests {
                         Some("good") => {
                             json!({ "authenticated": true, "user": { "username": "prometheus", "groups": ["monitoring"] } })
                         }
+                        Some("scoped") => {
+                            let extra = json!({ "scopes": ["logs"] });
+                            let user = json!({ "username": "prometheus", "groups": ["monitoring"], "extra": extra });
+                            json!({ "authenticated": true, "user": user })
+                        }
                         Some("idle") => json!({ "authenticated": true, "user": { "username": "idle" } }),
                         Some("anonymous") => {
                             json!({ "authenticated": true, "user": { "username": "system:anonymous" } })
@@ -243,7 +249,7 @@ mod tests {
                     assert_eq!(path, "/apis/authorization.k8s.io/v1/subjectaccessreviews");
                     assert_eq!(spec["nonResourceAttributes"], json!({ "path": "/metrics", "verb": "get" }));
                     noted.lock().push(format!("may {}", spec["user"].as_str().unwrap_or_default()));
-                    json!({ "allowed": spec["groups"] == json!(["monitoring"]) })
+                    json!({ "allowed": spec["groups"] == json!(["monitoring"]) && spec["extra"] == json!({}) })
                 };
                 let response = json!({ "status": status }).to_string();
                 Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Response::new(Body::from(response.into_bytes())))
@@ -278,6 +284,14 @@ mod tests {
         ];
         for (authorization, expected) in cases {
             assert_eq!(status(&guard, authorization).await, expected, "{authorization:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn permission_of_one_token_does_not_widen_another() {
+        let guard = Guard::new(cluster().0);
+        for (authorization, expected) in [("Bearer good", 200), ("Bearer scoped", 403), ("Bearer good", 200)] {
+            assert_eq!(status(&guard, Some(authorization)).await, expected, "{authorization}");
         }
     }
 
