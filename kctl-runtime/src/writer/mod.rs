@@ -1,8 +1,8 @@
 //! Writes: the last stage of the control loop, from a reconcile function to the API server.
 //!
-//! All writes of a controller go through a [`Writer`]. `kctl`'s `Context` and its children call it; the
-//! declaration of the controller decides which of its operations a reconcile function can name. Every
-//! write passes the same four steps:
+//! All writes of a controller go through a [`Writer`]. The [`Context`](crate::reconcile::Context) and the handles
+//! that it returns call it. The declaration of the controller decides which of its operations a reconcile function
+//! can name. Every write passes the same four steps:
 //!
 //! 1. The [`WritePermit`] waits until the rest of the Lease is longer than the write may take, and fails
 //!    with [`ApiError::NotLeading`] if this process does not lead.

@@ -59,7 +59,8 @@ pub(in crate::manager) struct Coordinator {
     pub(super) shared: Arc<Mutex<Shared>>,
     /// Notified when a Lease has changed by more than a renewal, or this replica's seat has.
     pub(super) changed: Arc<Notify>,
-    /// Notified when this replica sees other seats live than it has noted at its own seat.
+    /// Notified when the note at this replica's seat is outdated: it sees other seats live, begins to ask for slots, or
+    /// its caches are complete.
     pub(super) note_changed: Arc<Notify>,
     /// The watch of the Leases of slots and seats.
     source: Arc<Source>,
@@ -240,8 +241,8 @@ impl Coordinator {
         }
     }
 
-    /// Logs why this replica waits for the Lease of the settings: the first failed request, and each settings of others that
-    /// differ. Texts of failures vary, so the next ones are not logged. Also logs that the wait is over.
+    /// Logs why this replica waits for the Lease of the settings: the first failed request, and each holder with other
+    /// settings. Texts of failures vary, so the next ones are not logged. Also logs that the wait is over.
     async fn log_wait(&self, leadership: &Leadership) {
         let (view, lease) = (self.view(), format!("{}/{}", self.config.namespace(), self.config.name()));
         let mut logged = None;
