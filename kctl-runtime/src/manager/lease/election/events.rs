@@ -18,7 +18,7 @@ pub enum Input {
     Written(Value),
     /// The request failed, or its outcome is unknown.
     Failed(ApiError),
-    /// The time of [`Step::Wait`] has come, or the Lease was released.
+    /// The time of [`Step::Wait`] has come, or the driver ended the wait early, such as for a released Lease.
     WaitEnded,
     /// The process stops.
     Stop {
