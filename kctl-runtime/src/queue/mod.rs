@@ -229,6 +229,8 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     }
 
     /// Ignores later adds of keys for which `admits` returns `false`. Only the first call has an effect.
+    ///
+    /// [`evict`](Self::evict) calls `admits` under the lock of the queue, so it must not use the queue.
     pub(crate) fn filter(&self, admits: impl Fn(&K) -> bool + Send + Sync + 'static) {
         let _first = self.shared.filter.set(Arc::new(admits));
     }

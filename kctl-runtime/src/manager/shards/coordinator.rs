@@ -42,8 +42,8 @@ use crate::{
 
 /// Longest wait for the caches before this replica takes a seat, and again for its handlers.
 ///
-/// Later, if no other replica can work on all slots either, it owns some although
-/// a controller cannot work on them yet, so that the others can.
+/// After that it takes its share if no other replica can work on all slots either. Its controllers with complete caches
+/// work on them, and the others wait.
 const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 /// Wait after the Lease of the settings is held, in which the controllers begin.
 const CONTROLLER_START_DELAY: Duration = Duration::from_millis(1);

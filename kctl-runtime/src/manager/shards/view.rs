@@ -42,6 +42,8 @@ impl std::fmt::Debug for ShardView {
 }
 
 /// The part of the coordinator's state that others read.
+///
+/// Lock order: `explain` reads the tenures and the gates under the lock of this value, so it is never locked under theirs.
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) seat: Option<u32>,
