@@ -41,7 +41,7 @@ pub struct QueueStats {
     /// Number of adds that made a key ready, since the start (`workqueue_adds_total`), and of waits that ended. Adds of a
     /// ready key are not counted. While a key is processed, only the first add is counted.
     pub adds: u64,
-    /// Number of adds for a later time, after a failure or a conflict or for [`Cause::Requeue`](super::Cause::Requeue)
+    /// Number of adds for a later time, after a failure or conflict, or for [`Cause::Requeue`](super::Cause::Requeue)
     /// (`workqueue_retries_total`).
     pub retries: u64,
     /// Time since the longest of the running reconciles began (`workqueue_longest_running_processor_seconds`).

@@ -4,7 +4,7 @@
 //!
 //! 1. `TokenReview` turns the bearer token into a user. Unknown and anonymous ones get 401.
 //! 2. `SubjectAccessReview` decides if the user may `get` the path. If not, the response is 403 and names the user.
-//! 3. An API server that does not answer leads to 500, and a wait of 30 s for other reviews to 504: neither "yes" nor
+//! 3. An API server that does not answer leads to 500, and a wait of 30 s for other reviews to 504. Neither "yes" nor
 //!    "no" would be true.
 //!
 //! Reviews are cached: a scraper costs one `TokenReview` a minute and one `SubjectAccessReview` in five minutes. These

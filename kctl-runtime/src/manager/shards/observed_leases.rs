@@ -66,8 +66,8 @@ impl ObservedLeases {
         !is_renewal
     }
 
-    /// Returns the record that a candidate with this identity uses to evaluate a Lease, and since when: the last one, or
-    /// the [unreleased](Self::unreleased) one before it.
+    /// Returns the record that a candidate with this identity uses to evaluate a Lease, and since when. It is the
+    /// [unreleased](Self::unreleased) record of a former holder if there is one, or else the last record.
     pub(super) fn last_for_candidate(&self, name: &str, identity: &str, now: Instant) -> Option<&ObservedRecord> {
         self.unreleased(name, identity, now).or_else(|| self.records.get(name))
     }
