@@ -161,7 +161,8 @@ impl Manager {
         Ok(self)
     }
 
-    /// Makes each replica of a sharded program cache all objects of a kind.
+    /// Makes each replica of a sharded program, or each shard of a controller ring, cache all objects of a kind. With
+    /// [`join_ring`](Self::join_ring), call it before [`add`](Self::add).
     ///
     /// Without it a replica caches the primaries of its slots, and of kinds that are only owned, the objects of those
     /// primaries. Kinds that a controller reads or watches with a mapper are whole anyway.

@@ -17,9 +17,9 @@ const KEYS_MAX: usize = 20;
 impl View {
     /// Returns `true` if no work is left.
     ///
-    /// Caches are full, and no change waits for a handler. No key is queued or being reconciled, none becomes
-    /// due within five seconds, and none failed at its last attempt. A failing key counts as work however long
-    /// its backoff is.
+    /// Caches are full, no change waits for a handler, and no slot is moving. No key is queued or being reconciled, none
+    /// becomes due within five seconds, and none waits for a retry after a failure. A failing key counts as work however
+    /// long its backoff is, but a key that was given up does not.
     pub fn is_idle(&self) -> bool {
         self.has_full_caches() && self.queues.iter().all(|(_, queue)| is_quiet(queue))
     }

@@ -443,7 +443,8 @@ async fn run_controller(
     };
     if starts {
         tokio::select! {
-            // None of these futures ends. They are polled in this order, so that a simulated run is repeatable.
+            // Only `workers` ends, when the manager stops. They are polled in this order, so that a simulated run is
+            // repeatable.
             biased;
             () = serve_slots => {}
             () = workers => {}

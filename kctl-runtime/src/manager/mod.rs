@@ -139,6 +139,7 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// | other clusters | [`cluster`](Self::cluster) | none |
 /// | namespaces | [`namespaces`](Self::namespaces) | the namespaces of each declaration |
 /// | leader election | [`elect`](Self::elect) | off: this process works at once |
+/// | keys shared by several replicas | [`shard`](Self::shard), or [`join_ring`](Self::join_ring) | off: this process works on all keys |
 /// | time for running reconciles at a stop | [`graceful_timeout`](Self::graceful_timeout) | 30 s |
 /// | events about failures | [`warn_after_failures`](Self::warn_after_failures) | after 10 failures in a row |
 /// | initial state as a stream | [`stream_states`](Self::stream_states) | lists |

@@ -87,9 +87,9 @@ impl Manager {
     /// Sets the number of consecutive failures after which a `Warning` event is recorded on the object; 0 turns
     /// it off. The default is [`WARN_AFTER_FAILURES`](super::WARN_AFTER_FAILURES).
     ///
-    /// A key that is given up gets the event at once. Conflicts count after more than
-    /// [`CONFLICTS_BEFORE_WARNING`](crate::worker::CONFLICTS_BEFORE_WARNING) in a row. The event is recorded once until the key
-    /// succeeds again.
+    /// A key gets the event each time it is given up, and after more than
+    /// [`CONFLICTS_BEFORE_WARNING`](crate::worker::CONFLICTS_BEFORE_WARNING) conflicts in a row. Failures and conflicts are
+    /// reported once until a success or a change of the spec resets their counts.
     #[must_use]
     pub fn warn_after_failures(self, failures: u32) -> Self {
         self.warn_after_failures.store(failures, Ordering::Relaxed);

@@ -8,7 +8,11 @@
 //! with the same cache, one reports. In a controller ring, that is true of kinds that the sharder labels; each shard
 //! reports objects of other kinds.
 
-use std::{collections::BTreeMap, future::pending, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::pending,
+    sync::Arc,
+};
 
 use futures::{StreamExt, stream::FuturesUnordered};
 
@@ -54,7 +58,10 @@ async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>
         changes.mark_unchanged();
         let n_moves = env.gate.n_changes();
         let all = source.all_unreadable();
-        reported.retain(|key, _| all.iter().any(|one| one.stored.key() == key));
+        {
+            let present: BTreeSet<_> = all.iter().map(|one| one.stored.key()).collect();
+            reported.retain(|key, _| present.contains(key));
+        }
         for one in all {
             if !reports(env, source, &one) {
                 continue;

@@ -229,6 +229,8 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     }
 
     /// Ignores later adds of keys for which `admits` returns `false`. Only the first call has an effect.
+    ///
+    /// [`evict`](Self::evict) calls `admits` under the lock of the queue, so it must not use the queue.
     pub(crate) fn filter(&self, admits: impl Fn(&K) -> bool + Send + Sync + 'static) {
         let _first = self.shared.filter.set(Arc::new(admits));
     }
@@ -322,8 +324,9 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.state.lock().failures(key)
     }
 
-    /// Returns the keys whose last run failed, with their failures in a row; a key that only meets conflicts is among
-    /// them beyond [`CONFLICTS_BEFORE_WARNING`]. The key that began to fail first comes first.
+    /// Returns the keys that failed and are retried, with their failures in a row; a key that only meets conflicts is
+    /// among them beyond [`CONFLICTS_BEFORE_WARNING`]. The key that began to fail first comes first. Keys that were
+    /// [given up](Self::give_up) are not among them.
     ///
     /// This copies all failing keys. Use [`keys`](Self::keys) for a bounded result, and [`n_failing`](Self::n_failing)
     /// for a number.

@@ -38,10 +38,10 @@ pub struct QueueStats {
     pub processing: usize,
     /// Number of keys with an entry: they wait, are processed or have failed. The memory of the queue grows with it.
     pub keys: usize,
-    /// Number of adds that made a key wait, since the start (`workqueue_adds_total`). Adds of a key that already waits
-    /// are not counted. While a key is processed, only the first add is counted.
+    /// Number of adds that made a key ready, since the start (`workqueue_adds_total`), and of waits that ended. Adds of a
+    /// ready key are not counted. While a key is processed, only the first add is counted.
     pub adds: u64,
-    /// Number of adds for a later time, after a failure or for [`Cause::Requeue`](super::Cause::Requeue)
+    /// Number of adds for a later time, after a failure or conflict, or for [`Cause::Requeue`](super::Cause::Requeue)
     /// (`workqueue_retries_total`).
     pub retries: u64,
     /// Time since the longest of the running reconciles began (`workqueue_longest_running_processor_seconds`).
@@ -57,10 +57,11 @@ pub struct QueueStats {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueKeys<K> {
-    /// Keys whose last run failed, with their failures in a row and the time until the next retry. The time is `None`
-    /// if the key is ready or being processed. The key that began to fail first comes first.
+    /// Keys that failed and are retried, with their failures in a row and the time until the next retry. The time is
+    /// `None` if the key is ready or being processed. The key that began to fail first comes first. Keys that were
+    /// [given up](super::WorkQueue::give_up) are not among them.
     pub failing: Vec<(K, u32, Option<Duration>)>,
-    /// Number of failing keys, including those that did not fit into `failing`.
+    /// Number of such keys, including those that did not fit into `failing`.
     pub n_failing: usize,
     /// Keys that workers process now, with the time since they were taken; the longest comes first.
     pub running: Vec<(K, Duration)>,

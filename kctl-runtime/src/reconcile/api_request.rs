@@ -9,8 +9,8 @@ use crate::writer::ApiError;
 
 /// An operation on the API server. Nothing is sent until it is awaited.
 ///
-/// It returns the object in the API server's response. The cache has it by then, so later reads in the same
-/// reconcile see it.
+/// A write returns the object in the API server's response. The cache has it by then, so later reads in the same
+/// reconcile see it. [`Live`](super::Live) reads and [`Context::get`](super::Context::get) leave the cache unchanged.
 ///
 /// Operations are methods that return this type rather than `async fn`s, because rustc reports an unmet bound of an
 /// `async fn` three times.

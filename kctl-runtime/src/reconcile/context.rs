@@ -547,6 +547,10 @@ impl<C> Context<C> {
 
     /// Returns the cached objects of the kind `K`.
     ///
+    /// In a sharded program and in a controller ring, the cache of the primaries or of an owned kind may have only the
+    /// objects of this replica. A read beyond them panics, which fails the reconcile and not the program.
+    /// [`Manager::cache_whole`](crate::manager::Manager::cache_whole) makes each replica cache all objects of a kind.
+    ///
     /// ```
     /// use k8s_openapi::api::core::v1::Node;
     /// use kctl_runtime::reconcile::{Context, Reads};

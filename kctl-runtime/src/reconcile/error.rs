@@ -77,8 +77,8 @@ impl Error {
         self.find()
     }
 
-    /// Returns `true` for a conflict (409): a write expected another state of the object. Conflicts of the user's own
-    /// kube client count as well.
+    /// Returns `true` for a conflict: a write expected another state of the object (409), or a predecessor of the same
+    /// name (422 about its uid). A 409 `Conflict` of the user's own kube client counts as well.
     pub fn is_conflict(&self) -> bool {
         let mut cause: Option<&(dyn StdError + 'static)> = Some(self.source.as_ref());
         while let Some(error) = cause {

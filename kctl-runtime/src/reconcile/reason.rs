@@ -28,12 +28,13 @@ impl ReconcileReason {
         self.tags
     }
 
-    /// Returns `true` if the object was in the initial list.
+    /// Returns `true` if the object was in the initial list, or if this replica has gained the slot of the key.
     pub fn is_initial(&self) -> bool {
         self.tags & TAG_INITIAL != 0
     }
 
-    /// Returns `true` if the last reconcile of the key failed.
+    /// Returns `true` if the key has waited for its retry after a failed reconcile. If a change came before the end of
+    /// the wait, the reason is that change; [`Context::attempt`](super::Context::attempt) counts the failures.
     pub fn is_retry(&self) -> bool {
         self.tags & TAG_RETRIED != 0
     }
@@ -51,7 +52,8 @@ impl ReconcileReason {
         self.tags & TAG_CONFLICTED != 0
     }
 
-    /// Returns `true` if the period of `resync` has passed.
+    /// Returns `true` if all keys were enqueued: the period of `resync` has passed, or a slow `map` or `when` has not
+    /// seen every state.
     pub fn is_resync(&self) -> bool {
         self.tags & TAG_RESYNC != 0
     }

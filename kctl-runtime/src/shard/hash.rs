@@ -11,7 +11,7 @@ pub(crate) fn hash_string(text: &str) -> u64 {
     splitmix64(hash64a(text))
 }
 
-/// Returns the finalizer of splitmix64, in which each bit of the input changes half of the output.
+/// Applies the finalizer of splitmix64, in which each bit of the input changes half of the output.
 pub(crate) fn splitmix64(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

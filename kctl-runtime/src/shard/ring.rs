@@ -26,7 +26,7 @@ use crate::{
 /// Number of counters for writes without a response. Keys that share one wait for each other's writes when they are
 /// handed over.
 const COUNTERS: u32 = 1024;
-/// Number of handed-over keys from which those that left all caches are forgotten.
+/// Number of handed-over keys that triggers the removal of those that left all caches.
 const HANDED_OVER_SWEEP: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +45,8 @@ pub(crate) enum NextStep {
     Reconcile(RunningReconcile),
     /// Forget it: the object belongs to another shard, or the cache is outdated.
     Forget,
-    /// Look at it again later: another controller reconciles the object. Its cache may lose the object before that, so
-    /// it may not be the one that hands it over.
+    /// Look at it again later: another controller of the kind still reconciles the object. That controller may not be
+    /// able to hand it over, because its cache may lose the object during the reconcile.
     Wait,
     /// Remove the labels, because no reconcile of the key runs any more.
     HandOver,
@@ -346,6 +346,8 @@ impl Ring {
         self.counters.lock().entry(slot).or_insert_with(|| self.lease.child()).clone()
     }
 
+    /// Counts a hand-over: the API server has removed the labels. Forgets handed-over keys that left all caches, once
+    /// there are many.
     pub(crate) fn handed_over(&self) {
         let mut state = self.state.lock();
         state.n_handed_over += 1;

@@ -272,7 +272,7 @@ impl Share for Tenures {
     }
 
     fn has_since(&self, key: &ObjectKey, n_gained: u64) -> bool {
-        // The number of a tenure is the number of slots gained before it.
+        // The number of a tenure counts the tenures up to and including it.
         self.get(self.slots.slot_for(key)).is_some_and(|tenure| tenure.number <= n_gained)
     }
 
@@ -325,7 +325,7 @@ mod tests {
         Arc::new(Tenures::new(Slots::new(4, ShardBy::Object), common))
     }
 
-    /// Returns a key of each slot.
+    /// Returns a key of the slot.
     fn key_of(slot: u32) -> ObjectKey {
         let slots = Slots::new(4, ShardBy::Object);
         let mut keys = (0..).map(|n| ObjectKey::new(Some("default"), &format!("web-{n}")));

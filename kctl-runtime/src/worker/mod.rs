@@ -272,7 +272,8 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
-    /// Records a `Warning` event `ReconcileFailed` on the object: once, when it has failed often enough or is given up.
+    /// Records a `Warning` event `ReconcileFailed` on the object: when it has failed often enough, and each time it is
+    /// given up.
     fn record_failure(&self, key: &ObjectKey, failures_before: u32, outcome: &Outcome, decision: &Decision) {
         let limit = self.env.warn_after_failures.load(Ordering::Relaxed);
         if limit == 0 {

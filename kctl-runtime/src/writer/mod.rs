@@ -1,8 +1,8 @@
 //! Writes: the last stage of the control loop, from a reconcile function to the API server.
 //!
-//! All writes of a controller go through a [`Writer`]. `kctl`'s `Context` and its children call it; the
-//! declaration of the controller decides which of its operations a reconcile function can name. Every
-//! write passes the same four steps:
+//! All writes of a controller go through a [`Writer`]. The [`Context`](crate::reconcile::Context) and the handles
+//! that it returns call it. The declaration of the controller decides which of its operations a reconcile function
+//! can name. Every write passes the same four steps:
 //!
 //! 1. The [`WritePermit`] waits until the rest of the Lease is longer than the write may take, and fails
 //!    with [`ApiError::NotLeading`] if this process does not lead.
@@ -15,8 +15,8 @@
 //! Step 3 makes a reconcile function read its own writes, and step 4 keeps that promise when a response is
 //! lost. controller-runtime offers the former as `EnableReadYourWritesConsistency` (v0.25, off by default).
 //!
-//! Requests that the server rejects with 429 or 503 and a `Retry-After` header are repeated up to 10 times,
-//! as long as the waits fit into the timeout. A server that names a wait has done nothing, so this is safe
+//! Requests that the server rejects with 429 or 503 and a `Retry-After` header are sent again, at most 10 times in
+//! all, as long as the waits fit into the timeout. A server that names a wait has done nothing, so this is safe
 //! for creates as well.
 //!
 //! # Outcomes of a write
@@ -26,7 +26,7 @@
 //! | success with the object | has it before the call returns | as the reconcile function asks |
 //! | success with the last state of an object that the write ends | drops the object | the same |
 //! | success with something else, such as a `Scale` | waits for the watch, or reads the object | the same |
-//! | 409 `Conflict` | unchanged | at the next event, or after at least 1 s; it does not count as a failure |
+//! | 409 `Conflict`, or 422 for the uid of a predecessor | unchanged | at the next event, or after at least 1 s; it does not count as a failure |
 //! | 404 for the object of a `DELETE` | drops the object | as the reconcile function asks: the call succeeds |
 //! | rejected with another 4xx | unchanged | after backoff |
 //! | 5xx, timeout, connection lost | unchanged | first lists the namespace of the write |

@@ -167,8 +167,8 @@ impl WriteGuard {
     /// Returns how long the write may take. Use it as the timeout of the request, and send the request at once: the time
     /// begins when [`WritePermit::acquire`] returns.
     ///
-    /// It is 60 s without leader election, and the `timeout` of [`WritePermit::from_lease`] with it. With shards it is
-    /// [`ShardConfig::write_timeout`](crate::manager::shards::ShardConfig::write_timeout).
+    /// It is 60 s without leader election, and the `timeout` of [`WritePermit::from_lease`] with it. With shards and in a
+    /// controller ring it is [`ShardConfig::write_timeout`](crate::manager::shards::ShardConfig::write_timeout).
     pub fn timeout(&self) -> Duration {
         self.deadline.timeout()
     }
@@ -227,7 +227,8 @@ impl Lease {
         }
     }
 
-    /// Waits for a renewal, at most until the Lease expires. Returns `false` if it was not renewed.
+    /// Waits for a renewal, at most until the Lease expires. Returns `false` if nothing has changed by then, and `true`
+    /// also if the Lease was lost, so the caller looks at the state again.
     async fn wait_for_renewal(&self, until: Instant) -> bool {
         let mut state = self.state.clone();
         let later = |state: &LeaseState| !matches!(state, LeaseState::HeldUntil(end) if *end <= until);

@@ -1,10 +1,11 @@
-//! The client for requests that no declaration covers: the process's own, with the permit before each write.
+//! The client of `cx.client()`, for requests that [`Context`](crate::reconcile::Context) has no method for: the
+//! process's own, with the permit before each write.
 //!
 //! Its answers do not go through a cache, so a reconcile function does not see them in its next read until the
 //! watch delivers them. A request that ends without a response, or with a 5xx, keeps the Lease from being released early.
 //!
-//! The wrapper is an ordinary `kube::Client`, so `kube::Api` and every helper crate work with it. Generated roles
-//! lack the rules of such requests, which the declaration does not know.
+//! The wrapper is an ordinary `kube::Client`, so `kube::Api` and every helper crate work with it. The generated role
+//! has the rules of `rbac(…)` for its requests, and the API server rejects others.
 
 use http::{Method, Request};
 use kube::{Client, client::Body};

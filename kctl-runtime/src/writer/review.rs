@@ -19,7 +19,7 @@ use crate::transport::{self, ApiError, Deadline, Operation};
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A user as the API server authenticated it (`authentication.k8s.io/v1`, `UserInfo`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct UserInfo {
     pub(crate) username: String,

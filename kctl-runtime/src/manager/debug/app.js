@@ -114,7 +114,7 @@ function showHealth() {
   const slot = ({ number, owner, state, moves }) => {
     const notes = [state === "other" ? "" : state, moves === null ? "" : counted(moves, "move", "moves")];
     const noted = notes.filter((note) => note).join(", ");
-    return `${number}: ${owner || "free"}${noted && ` (${noted})`}`;
+    return `${number}: ${owner || "no known owner"}${noted && ` (${noted})`}`;
   };
   const owns = shards && `This process ${shards.note}, by ${shards.by}. ${shards.slots.map(slot).join(", ")}.`;
   const { ring } = state;

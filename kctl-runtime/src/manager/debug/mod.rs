@@ -89,7 +89,10 @@ impl Debug {
                 page.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/debug/"));
                 page
             }
-            _ => text(StatusCode::NOT_FOUND, "there are /debug/, /debug/state.json and /debug/slot.json\n"),
+            _ => text(
+                StatusCode::NOT_FOUND,
+                "there are /debug/, /debug/state.json, /debug/slot.json and /debug/graph.svg\n",
+            ),
         }
     }
 

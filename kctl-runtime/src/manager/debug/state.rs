@@ -44,7 +44,7 @@ pub(super) struct DebugState {
     now: Timestamp,
     /// Time since the manager started to serve the page.
     up_seconds: f64,
-    /// `null` without leader election.
+    /// `null` without leader election, and in a sharded program.
     election: Option<Election>,
     /// `null` unless the program is sharded.
     shards: Option<Shards>,
@@ -84,7 +84,7 @@ struct Ring {
 struct Shards {
     /// The number of owned slots and the seat, for people.
     note: String,
-    /// `object` or `namespace`.
+    /// `object`, `namespace` or `namespace-range`.
     by: String,
     seat: Option<u32>,
     /// At most [`SLOTS_MAX`](crate::shard::SLOTS_MAX).
@@ -126,8 +126,9 @@ struct ControllerState {
     running: usize,
     oldest_waiting_seconds: f64,
     longest_running_seconds: f64,
-    /// Adds since the start that made a key wait. An add of a key that waits already does not count.
+    /// Adds since the start that made a key ready, and waits that ended. An add of a ready key does not count.
     adds: u64,
+    /// Adds since the start for a later time.
     retries: u64,
     /// The number of all failing keys; `failing` lists the first [`KEYS_MAX`].
     n_failing: usize,
@@ -139,7 +140,8 @@ struct ControllerState {
 #[derive(Serialize)]
 struct Failing {
     key: String,
-    /// Failures in a row. Always 1 for a key that was given up, since its queue has forgotten it.
+    /// Failures in a row, or conflicts of a key that meets many. Always 1 for a key that was given up, since its queue
+    /// has reset the count.
     failures: u32,
     /// Time until the next attempt; `null` if it is running, or waits for a change.
     next_try_seconds: Option<f64>,

@@ -61,6 +61,9 @@ pub struct ElectionConfig {
     pub release_on_stop: bool,
     /// Seed of the random part of candidates' waits, and of the jitter of the process's lists and watches.
     /// [`new`](Self::new) picks a random one.
+    ///
+    /// With shards and in a controller ring it is also the number of the process in the annotation `kctl.dev/process`.
+    /// There, two processes with one identity and one seed would work on the same keys.
     pub seed: u64,
 }
 

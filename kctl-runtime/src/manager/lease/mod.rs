@@ -11,6 +11,8 @@
 //! - A write starts only if it ends before the Lease does ([`WritePermit`](crate::writer::WritePermit)).
 //! - Candidates watch the Lease, so a released one is acquired at once rather than at the next try.
 //! - A Lease that was deleted under its leader is not acquired by others before its time is over.
+//! - Only a release ends a Lease early. If a person removes the holder or shortens the Lease, candidates that saw the
+//!   holder wait for its former duration.
 //!
 //! [`Manager::elect`](super::Manager::elect) enables all of this. To elect a leader in another program:
 //!

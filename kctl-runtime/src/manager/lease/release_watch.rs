@@ -1,7 +1,7 @@
 //! Notices that a Lease was released, by watching it, so that a candidate need not wait for its next try.
 //!
 //! A rolling update stops the leader and waits for the next one. client-go's candidates find a released Lease at
-//! their next try, 2 to 4.4 s later. With this watch it takes about one round trip.
+//! their next try, up to 4.4 s later. With this watch it takes about one round trip.
 //!
 //! The watch is a hint and never a reason: a candidate that is woken reads the Lease before it acts. A Lease that
 //! was *deleted* does not count, since its former holder may still be at work.

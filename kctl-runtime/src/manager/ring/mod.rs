@@ -50,7 +50,7 @@ impl RingView {
         &self.config
     }
 
-    /// Replaces the gate of a controller by the gate of this shard.
+    /// Makes the gate of a controller admit the keys of this shard, and registers the cache of its primaries.
     pub(super) fn bind(&self, env: &Env) {
         env.gate.bind_ring(&self.ring);
         self.ring.add_primaries(&env.spec.primary.kind, env.primary.store());

@@ -4,7 +4,8 @@
 //!
 //! 1. `TokenReview` turns the bearer token into a user. Unknown and anonymous ones get 401.
 //! 2. `SubjectAccessReview` decides if the user may `get` the path. If not, the response is 403 and names the user.
-//! 3. An API server that does not answer leads to 500: neither "yes" nor "no" would be true.
+//! 3. An API server that does not answer leads to 500, and a wait of 30 s for other reviews to 504. Neither "yes" nor
+//!    "no" would be true.
 //!
 //! Reviews are cached: a scraper costs one `TokenReview` a minute and one `SubjectAccessReview` in five minutes. These
 //! times also bound how long a withdrawn permission continues to work.
@@ -57,7 +58,8 @@ pub(crate) struct Guard {
     rejected: Mutex<CachedReviews<u64, ()>>,
     /// Permits of reviews: [`REVIEWS_MAX`].
     reviews: Semaphore,
-    allowed: Mutex<CachedReviews<(String, String), bool>>,
+    /// Decisions by user and path.
+    allowed: Mutex<CachedReviews<(UserInfo, String), bool>>,
     /// The messages of the errors that were logged just now.
     logged: Mutex<CachedReviews<String, ()>>,
 }
@@ -158,8 +160,8 @@ impl Guard {
 
     /// Returns `true` if the user may `get` the path, from the cache or by a `SubjectAccessReview`.
     async fn allows(&self, user: &UserInfo, path: &str) -> Result<bool, ApiError> {
-        // Users of one name differ only in their groups, so name and groups are the key.
-        let key = (format!("{}\n{}", user.username, user.groups.join("\n")), path.to_owned());
+        // The whole user is reviewed: two tokens of one name may differ in groups, or in scopes of `extra`.
+        let key = (user.clone(), path.to_owned());
         let cached = || self.allowed.lock().get(&key);
         if let Some(allowed) = cached() {
             return Ok(allowed);
@@ -215,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns an API server with three valid tokens, and the record of its requests.
+    /// Returns an API server with the valid tokens `good`, `scoped` and `idle`, and the record of its requests.
     fn cluster() -> (Client, Arc<Mutex<Vec<String>>>) {
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
         let noted = requests.clone();
@@ -231,6 +233,11 @@ mod tests {
                         Some("good") => {
                             json!({ "authenticated": true, "user": { "username": "prometheus", "groups": ["monitoring"] } })
                         }
+                        Some("scoped") => {
+                            let extra = json!({ "scopes": ["logs"] });
+                            let user = json!({ "username": "prometheus", "groups": ["monitoring"], "extra": extra });
+                            json!({ "authenticated": true, "user": user })
+                        }
                         Some("idle") => json!({ "authenticated": true, "user": { "username": "idle" } }),
                         Some("anonymous") => {
                             json!({ "authenticated": true, "user": { "username": "system:anonymous" } })
@@ -243,7 +250,7 @@ mod tests {
                     assert_eq!(path, "/apis/authorization.k8s.io/v1/subjectaccessreviews");
                     assert_eq!(spec["nonResourceAttributes"], json!({ "path": "/metrics", "verb": "get" }));
                     noted.lock().push(format!("may {}", spec["user"].as_str().unwrap_or_default()));
-                    json!({ "allowed": spec["groups"] == json!(["monitoring"]) })
+                    json!({ "allowed": spec["groups"] == json!(["monitoring"]) && spec["extra"] == json!({}) })
                 };
                 let response = json!({ "status": status }).to_string();
                 Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Response::new(Body::from(response.into_bytes())))
@@ -278,6 +285,14 @@ mod tests {
         ];
         for (authorization, expected) in cases {
             assert_eq!(status(&guard, authorization).await, expected, "{authorization:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn permission_of_one_token_does_not_widen_another() {
+        let guard = Guard::new(cluster().0);
+        for (authorization, expected) in [("Bearer good", 200), ("Bearer scoped", 403), ("Bearer good", 200)] {
+            assert_eq!(status(&guard, Some(authorization)).await, expected, "{authorization}");
         }
     }
 

@@ -42,8 +42,8 @@ use crate::{
 
 /// Longest wait for the caches before this replica takes a seat, and again for its handlers.
 ///
-/// Later, if no other replica can work on all slots either, it owns some although
-/// a controller cannot work on them yet, so that the others can.
+/// After that it takes its share if no other replica can work on all slots either. Its controllers with complete caches
+/// work on them, and the others wait.
 const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 /// Wait after the Lease of the settings is held, in which the controllers begin.
 const CONTROLLER_START_DELAY: Duration = Duration::from_millis(1);
@@ -59,7 +59,8 @@ pub(in crate::manager) struct Coordinator {
     pub(super) shared: Arc<Mutex<Shared>>,
     /// Notified when a Lease has changed by more than a renewal, or this replica's seat has.
     pub(super) changed: Arc<Notify>,
-    /// Notified when this replica sees other seats live than it has noted at its own seat.
+    /// Notified when the note at this replica's seat is outdated: it sees other seats live, begins to ask for slots, or
+    /// its caches are complete.
     pub(super) note_changed: Arc<Notify>,
     /// The watch of the Leases of slots and seats.
     source: Arc<Source>,
@@ -240,8 +241,8 @@ impl Coordinator {
         }
     }
 
-    /// Logs why this replica waits for the Lease of the settings: the first failed request, and each settings of others that
-    /// differ. Texts of failures vary, so the next ones are not logged. Also logs that the wait is over.
+    /// Logs why this replica waits for the Lease of the settings: the first failed request, and each holder with other
+    /// settings. Texts of failures vary, so the next ones are not logged. Also logs that the wait is over.
     async fn log_wait(&self, leadership: &Leadership) {
         let (view, lease) = (self.view(), format!("{}/{}", self.config.namespace(), self.config.name()));
         let mut logged = None;
@@ -544,28 +545,47 @@ mod tests {
         assert!((1..N_SLOTS).contains(&n_requests), "{n_requests}");
     }
 
+    /// Returns a version of the Lease of slot 0. One without a holder keeps its duration, as after an edit by a person. A
+    /// release sets a duration of 1 s.
+    fn lease_of_slot_0(holder: &str, version: u32) -> Arc<Stored> {
+        let metadata = json!({ "name": "web-slot-0", "namespace": "default", "resourceVersion": version.to_string() });
+        let renewed = format!("2026-01-01T00:00:{version:02}.000000Z");
+        let spec = json!({ "holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed });
+        let lease = json!({ "metadata": metadata, "spec": spec }).to_string();
+        Arc::new(Stored::accept(&Kind::of::<Lease>(), &lease).unwrap())
+    }
+
     #[tokio::test(start_paused = true)]
     async fn renewals_of_leases_wake_no_coordinator() {
         let (coordinator, _n_requests) = coordinator();
         let handler = coordinator.lease_handler();
-        let lease = |holder: &str, version: u32| {
-            let metadata =
-                json!({ "name": "web-slot-0", "namespace": "default", "resourceVersion": version.to_string() });
-            let renewed = format!("2026-01-01T00:00:{version:02}.000000Z");
-            let spec = json!({ "holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed });
-            let lease = json!({ "metadata": metadata, "spec": spec }).to_string();
-            Arc::new(Stored::accept(&Kind::of::<Lease>(), &lease).unwrap())
-        };
         let update = |old: &Arc<Stored>, new: &Arc<Stored>| Change::Updated { old: old.clone(), new: new.clone() };
-        let [taken, renewed, released] = [lease("b", 1), lease("b", 2), lease("", 3)];
+        let [taken, renewed, emptied] = [lease_of_slot_0("b", 1), lease_of_slot_0("b", 2), lease_of_slot_0("", 3)];
         for (change, wakes) in [
             (Change::Added(taken.clone()), true),
             (update(&taken, &renewed), false),
-            (update(&renewed, &released), true),
-            (Change::Deleted { last: released }, true),
+            (update(&renewed, &emptied), true),
+            (Change::Deleted { last: emptied }, true),
         ] {
             handler(&change, Origin::Live);
             assert_eq!(coordinator.changed.notified().now_or_never().is_some(), wakes, "{change:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn former_owner_of_emptied_lease_is_explained() {
+        let (coordinator, _n_requests) = coordinator();
+        let (handler, view) = (coordinator.lease_handler(), coordinator.view());
+        let [taken, emptied] = [lease_of_slot_0("b", 1), lease_of_slot_0("", 2)];
+        handler(&Change::Added(taken.clone()), Origin::Live);
+        handler(&Change::Updated { old: taken, new: emptied }, Origin::Live);
+        let mut keys = (0..).map(|number| ObjectKey::new(Some("default"), &format!("web-{number}")));
+        let key = keys.find(|key| coordinator.tenures.slots().slot_for(key) == 0).unwrap();
+        let explained = view.explain(&key);
+        assert!(explained.reason.contains("without a release, and b may be at work"), "{}", explained.reason);
+        assert_eq!(explained.owner, "", "the Lease has no holder");
+        sleep(Duration::from_secs(15)).await;
+        let explained = view.explain(&key);
+        assert!(!explained.reason.contains("at work"), "{}", explained.reason);
     }
 }

@@ -29,6 +29,9 @@ pub(super) enum SlotOwner<'a> {
     Vacant,
     /// The Lease is missing, but counts as held: its owner may still be at work.
     Unknown,
+    /// The Lease counts as held by this process, which has not released it: a person has edited it, or a backup was
+    /// restored.
+    Former(&'a str),
     /// The Lease is held by this process.
     ThisReplica,
     /// The Lease is held by another process.
@@ -53,6 +56,10 @@ pub(super) fn reason(key: &ObjectKey, slot: u32, phase: Phase, owner: SlotOwner<
         (Phase::Waiting, SlotOwner::Unknown) => {
             "This replica takes it after a Lease duration: its Lease is missing, and an owner may be at work.".into()
         }
+        (Phase::Waiting, SlotOwner::Former(former)) => format!(
+            "This replica takes it after a Lease duration: its Lease was changed without a release, and {former} may be at \
+             work."
+        ),
         (Phase::Waiting, SlotOwner::NotListed | SlotOwner::Vacant | SlotOwner::ThisReplica) => {
             "This replica is about to take it, and reconciles the key then.".into()
         }
@@ -62,6 +69,10 @@ pub(super) fn reason(key: &ObjectKey, slot: u32, phase: Phase, owner: SlotOwner<
         (Phase::Other, SlotOwner::Unknown) => {
             "Its Lease is missing, and an owner may be at work, so no replica takes it for a Lease duration.".into()
         }
+        (Phase::Other, SlotOwner::Former(former)) => format!(
+            "Its Lease was changed without a release, and {former} may be at work, so no replica takes it for a Lease \
+             duration."
+        ),
         (Phase::Other, SlotOwner::Vacant) => {
             "It has no owner: no replica reconciles the key until one takes the slot.".into()
         }
@@ -139,6 +150,9 @@ mod tests {
         let unknown =
             "This replica takes it after a Lease duration: its Lease is missing, and an owner may be at work.";
         check(Phase::Waiting, SlotOwner::Unknown, unknown);
+        let former = "This replica takes it after a Lease duration: its Lease was changed without a release, and web-1 may be \
+                      at work.";
+        check(Phase::Waiting, SlotOwner::Former("web-1"), former);
         for owner in [SlotOwner::Vacant, SlotOwner::ThisReplica] {
             check(Phase::Waiting, owner, "This replica is about to take it, and reconciles the key then.");
         }
@@ -155,6 +169,10 @@ mod tests {
             (
                 SlotOwner::Unknown,
                 "Its Lease is missing, and an owner may be at work, so no replica takes it for a Lease duration.",
+            ),
+            (
+                SlotOwner::Former("web-1"),
+                "Its Lease was changed without a release, and web-1 may be at work, so no replica takes it for a Lease duration.",
             ),
             (SlotOwner::Vacant, "It has no owner: no replica reconciles the key until one takes the slot."),
             (SlotOwner::NotListed, "This replica does not know its owner, because it has not listed the Leases yet."),

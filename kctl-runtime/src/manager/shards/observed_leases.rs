@@ -66,18 +66,23 @@ impl ObservedLeases {
         !is_renewal
     }
 
-    /// Returns the record that a candidate with this identity uses to evaluate a Lease, and since when. It is the last
-    /// one, unless that took the place of a holder that had not released the Lease, and names the candidate itself or no holder, or
-    /// ends earlier.
+    /// Returns the record that a candidate with this identity uses to evaluate a Lease, and since when. It is the
+    /// [unreleased](Self::unreleased) record of a former holder if there is one, or else the last record.
+    pub(super) fn last_for_candidate(&self, name: &str, identity: &str, now: Instant) -> Option<&ObservedRecord> {
+        self.unreleased(name, identity, now).or_else(|| self.records.get(name))
+    }
+
+    /// Returns the record of a former holder that has not released the Lease and may be at work. The last record took its
+    /// place, and names the candidate with this identity or no holder, or ends earlier.
     ///
     /// The API server was restored from a backup, or a person has edited the Lease. The holder works until it notices
     /// that. A candidate has not written the Lease, or it would hold it.
-    pub(super) fn last_for_candidate(&self, name: &str, identity: &str, now: Instant) -> Option<&ObservedRecord> {
+    pub(super) fn unreleased(&self, name: &str, identity: &str, now: Instant) -> Option<&ObservedRecord> {
         let last = self.records.get(name)?;
         let names_no_other = last.0.holder() == identity || last.0.holder().is_empty();
         let is_at_work =
             |replaced: &&ObservedRecord| expiry(replaced) > now && (names_no_other || expiry(last) < expiry(replaced));
-        Some(self.replaced.get(name).filter(is_at_work).unwrap_or(last))
+        self.replaced.get(name).filter(is_at_work)
     }
 
     /// Records the note of the holder of a seat, `None` if it has none. Returns `true` if it has changed.

@@ -42,6 +42,8 @@ impl std::fmt::Debug for ShardView {
 }
 
 /// The part of the coordinator's state that others read.
+///
+/// Lock order: `explain` reads the tenures and the gates under the lock of this value, so it is never locked under theirs.
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) seat: Option<u32>,
@@ -122,13 +124,15 @@ impl ShardView {
         let failure = self.failure();
         let (shared, now) = (self.shared.lock(), Instant::now());
         let holder = shared.observed_leases.holder(&name, now).unwrap_or_default();
-        let owner = match holder {
+        let former = shared.observed_leases.unreleased(&name, own, now).map(|(record, _)| record.holder());
+        let owner = match (holder, former) {
             _ if failure.is_some() => SlotOwner::Unreadable(failure.as_deref().unwrap_or_default()),
-            "" if is_listed => SlotOwner::Vacant,
-            "" => SlotOwner::NotListed,
+            (_, Some(former)) if former != own => SlotOwner::Former(former),
+            ("", _) if is_listed => SlotOwner::Vacant,
+            ("", _) => SlotOwner::NotListed,
             _ if shared.observed_leases.is_assumed_held(&name) => SlotOwner::Unknown,
-            holder if holder == own => SlotOwner::ThisReplica,
-            holder => SlotOwner::Other(holder),
+            (holder, _) if holder == own => SlotOwner::ThisReplica,
+            (holder, _) => SlotOwner::Other(holder),
         };
         let disagreement = self.disagreement();
         let is_rejected = disagreement.is_some();
@@ -137,7 +141,8 @@ impl ShardView {
             None if !self.config.watches(key) => reason_of_unwatched(key, slot),
             None => reason(key, slot, phase, owner) + &reason_of_closed(&self.closed_for(slot)),
         };
-        let is_known = !is_rejected && matches!(owner, SlotOwner::Other(_) | SlotOwner::ThisReplica);
+        let is_known =
+            !is_rejected && matches!(owner, SlotOwner::Other(_) | SlotOwner::Former(_) | SlotOwner::ThisReplica);
         let known = if is_known { holder } else { "" };
         KeyExplanation { slot, owner: known.to_owned(), state: phase.to_string(), reason }
     }

@@ -18,7 +18,7 @@ pub enum Input {
     Written(Value),
     /// The request failed, or its outcome is unknown.
     Failed(ApiError),
-    /// The time of [`Step::Wait`] has come, or the Lease was released.
+    /// The time of [`Step::Wait`] has come, or the driver ended the wait early, such as for a released Lease.
     WaitEnded,
     /// The process stops.
     Stop {
@@ -44,7 +44,7 @@ pub enum Step {
 /// A consequence for this process.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Another process holds the Lease than before; an empty string if it is free.
+    /// The holder of the Lease has changed to this identity, which may be this process's; an empty string if it is free.
     Holder(String),
     /// This process leads, at least until this instant of the local clock.
     Leading(Instant),

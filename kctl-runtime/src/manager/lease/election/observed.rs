@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use super::Effect;
 use crate::manager::lease::Record;
 
-/// State of the news about the holder of the last record.
+/// The state of the [`Effect::Holder`] for the last record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Publication {
     #[default]
@@ -21,7 +21,7 @@ pub(super) struct Observed {
     seen: Option<(Record, Instant)>,
     /// The last record that a watch of the Lease has shown, and when. It may be older or newer than the last read.
     watched: Option<(Record, Instant)>,
-    /// Tells if the holder of `seen` was published.
+    /// `Pending` until the holder of `seen` is published.
     publication: Publication,
     /// `true` if the record of `seen` is one that this process wrote, and no other process has held the Lease since.
     /// Invariant: `false` before a record was seen.

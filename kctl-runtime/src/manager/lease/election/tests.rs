@@ -63,7 +63,7 @@ fn joining_processes_keep_lease_new_one_retry_period() {
     assert_eq!(joined_new, [true, true, false, false, false], "they joined 1.5 s apart, and the retry period is 2 s");
 }
 
-/// Without it, a replica would wait for a seat that looked free to it, while another seat really is free.
+/// Without the effect, a replica would wait for a seat that looked free to it, while another seat really is free.
 #[test]
 fn live_holder_of_seemingly_free_lease_is_published() {
     let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
