@@ -52,8 +52,9 @@ pub const AUTHORITY_LEFT: SignedDuration = DAY.saturating_mul(180);
 pub const CERTIFICATE_VALID: SignedDuration = DAY.saturating_mul(90);
 /// Remaining lifetime at which a certificate is renewed: 30 days, a third as with cert-manager.
 pub const CERTIFICATE_LEFT: SignedDuration = DAY.saturating_mul(30);
-/// Minimum age of a new authority at its first signature: API servers learn by watches that configurations trust it.
-/// The age counts from its creation, so callers must put it into the configurations at once.
+/// Time for which each configuration trusts a new authority before it signs: API servers learn of configurations by
+/// watches. The time counts from the first call of [`next_contents`] with `trusted: true`, and starts anew after a call
+/// with `trusted: false`.
 pub const TRUST_PROPAGATION_DELAY: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum number of trusted authorities; the oldest is dropped first. Two overlap normally, and a
 /// third one exists after a Secret was broken.
@@ -95,11 +96,12 @@ struct Authority {
     /// The time of its creation in milliseconds.
     id: String,
     certificate: String,
-    /// Time of its creation, from which [`TRUST_PROPAGATION_DELAY`] counts.
-    since: Timestamp,
+    /// Time from which each configuration has trusted it, until it signs. `None` before that, and for the first authority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trusted_since: Option<Timestamp>,
     /// Expiry of its certificate.
     not_after: Timestamp,
-    /// Expiry of the last certificate that it has signed. Before the first one, `since` plus [`CERTIFICATE_VALID`].
+    /// Expiry of the last certificate that it has signed. Before the first one, [`CERTIFICATE_VALID`] after its creation.
     needed_until: Timestamp,
 }
 
@@ -228,10 +230,17 @@ pub fn next_contents(
         next.state.authorities.retain(|authority| can_sign || signs || authority.id != newest.id);
         let authority = add_authority(&mut next.state, now)?;
         next.authority_key = authority.key;
-    } else if !signs && trusted && now.duration_since(newest.since) >= TRUST_PROPAGATION_DELAY
-        || signs && remaining_lifetime(stored.state.serving.not_after, now) < CERTIFICATE_LEFT
-    {
-        sign(&mut next, names, now)?;
+    } else if signs {
+        if remaining_lifetime(stored.state.serving.not_after, now) < CERTIFICATE_LEFT {
+            sign(&mut next, names, now)?;
+        }
+    } else if !trusted {
+        next.state.authorities[0].trusted_since = None;
+    } else {
+        let since = *next.state.authorities[0].trusted_since.get_or_insert(now);
+        if now.duration_since(since) >= TRUST_PROPAGATION_DELAY {
+            sign(&mut next, names, now)?;
+        }
     }
     Ok((next != *stored).then_some(next))
 }
@@ -295,7 +304,7 @@ fn add_authority(state: &mut State, now: Timestamp) -> Result<issue::IssuedAutho
     let made = issue::authority(&id, now, not_after)?;
     let needed_until = now.checked_add(CERTIFICATE_VALID)?;
     let certificate = made.certificate.clone();
-    state.authorities.insert(0, Authority { id, certificate, since: now, not_after, needed_until });
+    state.authorities.insert(0, Authority { id, certificate, trusted_since: None, not_after, needed_until });
     state.authorities.truncate(AUTHORITIES_LEN_MAX);
     Ok(made)
 }
@@ -306,6 +315,7 @@ fn sign(stored: &mut Stored, names: &[String], now: Timestamp) -> Result<(), Rot
     let newest = &mut stored.state.authorities[0];
     let (certificate, key) = issue::certificate(&newest.id, &stored.authority_key, names, now, not_after)?;
     newest.needed_until = not_after;
+    newest.trusted_since = None;
     stored.state.serving = Serving { by: newest.id.clone(), not_after, names: names.to_vec() };
     stored.pair = Pair { certificate, key };
     Ok(())

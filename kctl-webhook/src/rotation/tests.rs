@@ -12,6 +12,8 @@ use tokio_rustls::rustls::{
 use super::*;
 
 const LEADER: ReplicaRole = ReplicaRole::Leader { trusted: true };
+/// The leader while a configuration lacks an authority.
+const UNTRUSTED: ReplicaRole = ReplicaRole::Leader { trusted: false };
 
 fn names() -> Vec<String> {
     vec!["web.default.svc".into()]
@@ -72,16 +74,26 @@ fn new_authority_signs_after_it_is_trusted_everywhere() {
     let renewed = next_contents(Some(&renewed), &names(), start() + DAY * 150, LEADER).unwrap().unwrap();
     let both = next_contents(Some(&renewed), &names(), late, LEADER).unwrap().unwrap();
     assert_eq!((both.state.authorities.len(), both.pair()), (2, renewed.pair()));
+    // The configurations learn of it an hour later; the delay counts from then.
+    assert_eq!(next_contents(Some(&both), &names(), late, UNTRUSTED).unwrap(), None);
+    let trusted_at = late + SignedDuration::from_hours(1);
+    let trusted = next_contents(Some(&both), &names(), trusted_at, LEADER).unwrap().unwrap();
+    assert_eq!((trusted.bundle(), trusted.pair()), (both.bundle(), both.pair()));
     let cases = [
         (TRUST_PROPAGATION_DELAY - SignedDuration::from_secs(1), LEADER, false),
-        (TRUST_PROPAGATION_DELAY, ReplicaRole::Leader { trusted: false }, false),
+        (TRUST_PROPAGATION_DELAY, UNTRUSTED, false),
         (TRUST_PROPAGATION_DELAY, ReplicaRole::Standby, false),
         (TRUST_PROPAGATION_DELAY, LEADER, true),
     ];
     for (wait, role, signs) in cases {
-        let next = next_contents(Some(&both), &names(), late + wait, role).unwrap();
+        let next = next_contents(Some(&trusted), &names(), trusted_at + wait, role).unwrap();
         assert_eq!(next.is_some_and(|next| next.pair() != both.pair()), signs, "{wait:?} {role:?}");
     }
+    // A configuration that lacks it once, such as a new one, starts the delay anew.
+    let end = trusted_at + TRUST_PROPAGATION_DELAY;
+    let untrusted = next_contents(Some(&trusted), &names(), end, UNTRUSTED).unwrap().unwrap();
+    let again = next_contents(Some(&untrusted), &names(), end, LEADER).unwrap().unwrap();
+    assert_eq!(again.pair(), both.pair());
 }
 
 #[test]
@@ -127,9 +139,7 @@ fn added_name_waits_for_a_trusted_authority() {
     let mut both = first.clone();
     both.authority_key = add_authority(&mut both.state, start() + DAY).unwrap().key;
     let (new, now) = (vec!["other.default.svc".to_owned()], start() + DAY);
-    for (role, signs) in
-        [(ReplicaRole::Standby, false), (ReplicaRole::Leader { trusted: false }, false), (LEADER, true)]
-    {
+    for (role, signs) in [(ReplicaRole::Standby, false), (UNTRUSTED, false), (LEADER, true)] {
         let next = next_contents(Some(&both), &new, now, role).unwrap();
         assert_eq!(next.is_some(), signs, "{role:?}");
         assert!(next.is_none_or(|next| next.bundle() == both.bundle()));
@@ -145,8 +155,9 @@ fn broken_authority_key_is_replaced_without_interruption() {
         assert_eq!(next_contents(Some(&broken), &names(), now, ReplicaRole::Standby).unwrap(), None);
         let both = next_contents(Some(&broken), &names(), now, LEADER).unwrap().unwrap();
         assert_eq!((both.state.authorities.len(), both.pair()), (2, first.pair()));
+        let trusted = next_contents(Some(&both), &names(), now, LEADER).unwrap().unwrap();
         let later = now + TRUST_PROPAGATION_DELAY;
-        let signed = next_contents(Some(&both), &names(), later, LEADER).unwrap().unwrap();
+        let signed = next_contents(Some(&trusted), &names(), later, LEADER).unwrap().unwrap();
         assert!(verifies(&both.bundle(), signed.pair(), later));
     }
 }
