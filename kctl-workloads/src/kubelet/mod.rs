@@ -6,7 +6,6 @@
 mod node;
 mod stage;
 mod status;
-mod timeout;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +31,7 @@ use self::{
     stage::{Stage, StageRequest},
     status::Event,
 };
-use crate::{clock::Clock, errors::describe};
+use crate::{clock::Clock, errors::describe, timeout::with_timeout};
 
 /// The time from scheduling to running and ready, unless the Pod specifies another.
 const STARTS_AFTER: Duration = Duration::from_secs(1);
@@ -207,7 +206,7 @@ impl Kubelet {
     /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one. A request
     /// without a complete response within 30 s fails and is sent again.
     pub fn new(client: Client, node: &str) -> Self {
-        Self::with_clock(timeout::with_timeout(client), node, Clock::Machine)
+        Self::with_clock(with_timeout(client), node, Clock::Machine)
     }
 
     /// Creates a kubelet for the node `kctl-node` of an embedded API server. It has all permissions there, and

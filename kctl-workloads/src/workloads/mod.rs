@@ -48,7 +48,7 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::Mutex, time::Instant};
 
 use self::rejection::{Rejections, Tally, Turn};
-use crate::{clock::Clock, errors::describe};
+use crate::{clock::Clock, errors::describe, timeout::with_timeout};
 
 /// The wait after a pass that failed as a whole.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -100,9 +100,10 @@ struct Pass {
 impl Workloads {
     /// Creates the controllers; they use `client`. Times in objects come from the machine's clock.
     ///
-    /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one.
+    /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one. A request
+    /// without a complete response within 30 s fails, and the next pass sends it again.
     pub fn new(client: Client) -> Self {
-        Self::with_clock(client, Clock::Machine)
+        Self::with_clock(with_timeout(client), Clock::Machine)
     }
 
     /// Creates the controllers for an embedded API server. They have all permissions there, and write the times of
