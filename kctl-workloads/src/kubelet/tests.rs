@@ -292,6 +292,21 @@ async fn pods_follow_their_stages() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn container_that_becomes_ready_keeps_its_start() {
+    let world = KubeletWorld::new();
+    world.create("a", json!({ "kubelet.kctl.dev/stage": "unready", "kubelet.kctl.dev/delay": "30s" })).await;
+    let started = async || {
+        let status = world.pods.get("a").await.unwrap().status.unwrap().container_statuses.unwrap().remove(0);
+        (status.ready, status.state.unwrap().running.unwrap().started_at.unwrap())
+    };
+    after(2).await;
+    let (ready, first) = started().await;
+    assert!(!ready);
+    after(60).await;
+    assert_eq!(started().await, (true, first));
+}
+
+#[tokio::test(start_paused = true)]
 async fn crash_looping_pods_are_not_pending() {
     let world = KubeletWorld::new();
     let kubelet = Kubelet::for_server(&world.server);
