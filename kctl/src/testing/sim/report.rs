@@ -62,7 +62,9 @@ impl Report {
         self.n_not_started
     }
 
-    /// Returns the number of faults that hit a request or a watch event, over all runs.
+    /// Returns the number of faults that hit a request, a watch event or an [`external`](super::external) call, over
+    /// all runs. Faults that happen at a time, such as a clock that jumps, count only by the requests and events that
+    /// they delay or reject.
     ///
     /// Zero means that the faults never hit the app, and that the simulation proved nothing.
     pub fn injected(&self) -> u64 {
