@@ -77,7 +77,7 @@ impl Report {
         &self.injected
     }
 
-    /// Returns one line about what the runs have covered: `138 runs, 2,310 reconciles, 371 faults (crash 96, …), 14.2 s`.
+    /// Returns one line about what the runs covered: `138 runs, 2,310 reconciles, 371 faults (crash 96, …), 14.2 s`.
     pub(super) fn summary(&self, took: Duration) -> String {
         let runs = match self.n_not_started {
             0 => format!("{} runs", group_digits(self.n_runs as u64)),
