@@ -8,7 +8,7 @@ const REMEMBERED_MAX = 1000; // reconciles, as many as the program remembers
 const OBJECTS_MAX = 50; // rows of timelines
 const DETAILS_MAX = 30; // reconciles of one object
 const SPAN_MS = 10 * 60 * 1000; // what a timeline shows at most
-const RESTART_MS = 5000; // a start that seems later by this is another one: clocks are corrected by less
+const RESTART_MS = 5000; // two starts that differ by more are not the same: clocks are corrected by less
 
 const byId = (id) => document.getElementById(id);
 const past = []; // reconciles, the oldest first
