@@ -43,6 +43,7 @@
 mod clock;
 mod errors;
 mod kubelet;
+mod timeout;
 mod workloads;
 
 pub use kubelet::Kubelet;

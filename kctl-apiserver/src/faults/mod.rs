@@ -60,8 +60,9 @@ pub enum RequestFault {
     Late(Duration),
     /// The response reaches the client after this delay.
     DelayResponse(Duration),
-    /// A server whose watch cache lags behind. A list or watch with `resourceVersion=0` starts from this state, as long
-    /// as the history has it, and watch events arrive late. A request for the newest state gets it.
+    /// A server whose watch cache lags behind. A list or watch with `resourceVersion=0`, or with a minimum version that
+    /// is not newer than this state, starts from this state as long as the history has it. Watch events arrive late.
+    /// Other requests get the newest state.
     Stale {
         /// The state that is served.
         past: StaleState,
@@ -69,7 +70,8 @@ pub enum RequestFault {
         lag: Duration,
     },
     /// A server that serves this state as the newest one, as long as the history has it, even to lists that request the
-    /// newest state. Watch events arrive late. A `get` returns the current object.
+    /// newest state. Only a request with a newer minimum version gets the newest state. Watch events arrive late. A
+    /// `get` returns the current object.
     Outdated {
         /// The state that is served.
         past: StaleState,
@@ -100,8 +102,9 @@ pub enum EventFault {
     Expire,
     /// This event and all later ones arrive after this delay.
     Hold(Duration),
-    /// The event is not delivered. The watch pauses until the object changes again, at most for this time. It
-    /// continues with the newest states only, like a watch after a list.
+    /// The watch pauses at the event until the object changes again, at most for this time. It then delivers only the
+    /// newest state of each object, as after a list. So the client misses the event if the object has changed, and gets
+    /// it late otherwise.
     Skip(Duration),
     /// The event is delivered twice.
     Repeat,
@@ -111,7 +114,7 @@ pub enum EventFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Acts on a request, before or after the server handles it.
+    /// A fault of a request.
     Request(RequestFault),
     /// A fault of a watch event.
     Event(EventFault),

@@ -34,8 +34,8 @@ use crate::{
 #[error("the connection was reset by a fault on purpose")]
 pub struct ConnectionResetError;
 
-/// Returns the state that a read gets under this fault, if the fault is about reads. An outdated server answers with an
-/// old state even where the request demands a newer one, which a correct server never does.
+/// Returns the state that a read gets under this fault, if the fault is about reads. An outdated server answers a
+/// request for the newest state with an old one, which a correct server never does.
 fn stale_state(fault: RequestFault) -> Option<Stale> {
     match fault {
         RequestFault::Stale { past, lag } => Some(Stale { past, lag, is_outdated: false }),
@@ -150,12 +150,13 @@ async fn call_after_delay(
     on_its_way.await.map_err(|_ended| ConnectionResetError)
 }
 
-/// Performs a fault after the server has responded.
+/// Performs a fault after the server has responded. The process may have crashed while the server handled the request.
 async fn inject_after(
     fault: Option<RequestFault>,
     connection: &Connection,
     response: Response<Body>,
 ) -> Result<Response<Body>, ConnectionResetError> {
+    alive(connection).await;
     match fault {
         Some(RequestFault::Reject { code, retry_after, moment: Moment::After }) => {
             return Ok(status_error(code, retry_after));
@@ -202,9 +203,11 @@ fn status_error(code: u16, retry_after: Option<u32>) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
     use http_body_util::Full;
 
     use super::*;
+    use crate::faults::Faults;
 
     #[tokio::test]
     async fn truncated_response_keeps_its_content_length_header() {
@@ -213,5 +216,16 @@ mod tests {
         assert_eq!(half.headers()[header::CONTENT_LENGTH], "10");
         assert_eq!(half.body().size_hint().exact(), None);
         assert_eq!(half.into_body().collect().await.unwrap().to_bytes(), "01234");
+    }
+
+    #[test]
+    fn crashed_process_gets_no_response_to_a_fault() {
+        let connection = Faults::seeded(0).connection("app");
+        connection.disconnect();
+        let reject = RequestFault::Reject { code: 500, retry_after: None, moment: Moment::After };
+        for fault in [reject, RequestFault::Reset(Moment::After), RequestFault::Half] {
+            let response = Response::new(Full::from("").boxed_unsync());
+            assert!(inject_after(Some(fault), &connection, response).now_or_never().is_none(), "{fault:?}");
+        }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Gate {
     resource: GroupResource,
     /// The present pause of the watch; `None` while it delivers events.
     pause: Option<WatchPause>,
-    /// The revision of a held event that was already decided; 0 at first. The event passes when the watch offers it a
+    /// The revision of the last event that was decided; 0 at first. A held event passes when the watch offers it a
     /// second time.
     decided: u64,
     /// `true` after [`EventFault::Expire`].
@@ -52,8 +52,8 @@ pub(crate) enum GateDecision {
 }
 
 impl Gate {
-    /// Creates the gate of a watch, which may start with a pause. A watch starts with a pause if the fault of its
-    /// request is about lag.
+    /// Creates the gate of a watch. The watch starts with a pause up to `until` if the fault of its request has a lag
+    /// ([`RequestFault::Stale`](super::RequestFault::Stale) or [`Outdated`](super::RequestFault::Outdated)).
     pub(crate) fn new(connection: Connection, group: &str, resource: &str, until: Option<Instant>) -> Self {
         let pause = until.map(|until| WatchPause { until, skips: None });
         Self { connection, resource: GroupResource::new(group, resource), pause, decided: 0, expired: false }

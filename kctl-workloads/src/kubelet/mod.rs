@@ -6,7 +6,6 @@
 mod node;
 mod stage;
 mod status;
-mod timeout;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +31,7 @@ use self::{
     stage::{Stage, StageRequest},
     status::Event,
 };
-use crate::{clock::Clock, errors::describe};
+use crate::{clock::Clock, errors::describe, timeout::with_timeout};
 
 /// The time from scheduling to running and ready, unless the Pod specifies another.
 const STARTS_AFTER: Duration = Duration::from_secs(1);
@@ -64,9 +63,10 @@ const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// | `failing` | the same, but they fail, and the pod is `Failed`, whatever its `restartPolicy` is |
 /// | `crash-looping` | its containers fail and are started again after pauses of 10 seconds to 5 minutes |
 ///
-/// More keys with the prefix `kubelet.kctl.dev/` give details: `delay` (`90s`, `1m30s`), `exit-code`, `reason`,
-/// `message`, and `container-name` for the only container that is affected. A pod with `ignore-sigterm: "true"` takes
-/// its whole grace period to terminate; [`Kubelet::ignoring_sigterm`] sets that for all pods.
+/// More keys with the prefix `kubelet.kctl.dev/` give details: `delay` (`90s`, `1m30s`, at most 24 hours), `exit-code`,
+/// `reason`, `message`, and `container-name` for the only container that is affected. A pod with
+/// `ignore-sigterm: "true"` takes its whole grace period to terminate; [`Kubelet::ignoring_sigterm`] sets that for all
+/// pods.
 ///
 /// A node with the stage `lost` is unreachable: it is not ready, and its pods are not ready. The pods are deleted
 /// when their tolerations expire, but never terminate, and new pods are not scheduled to the node. Removing the stage
@@ -207,7 +207,7 @@ impl Kubelet {
     /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one. A request
     /// without a complete response within 30 s fails and is sent again.
     pub fn new(client: Client, node: &str) -> Self {
-        Self::with_clock(timeout::with_timeout(client), node, Clock::Machine)
+        Self::with_clock(with_timeout(client), node, Clock::Machine)
     }
 
     /// Creates a kubelet for the node `kctl-node` of an embedded API server. It has all permissions there, and
@@ -230,7 +230,8 @@ impl Kubelet {
         self
     }
 
-    /// Returns the number of pods with a pending change of state.
+    /// Returns the number of pods with a pending change of state. Pods in a crash loop do not count, because their
+    /// changes never end.
     pub fn pending(&self) -> usize {
         self.progress.pending.load(Ordering::Acquire)
     }
@@ -243,14 +244,14 @@ impl Kubelet {
     /// Registers the node and runs until the future is dropped.
     pub async fn run(self) {
         while let Err(error) = node::register(&self.client, &self.node, &self.clock).await {
-            tracing::warn!(error = %describe(&error), node = self.node, "the node is not registered yet");
+            tracing::warn!(error = %describe(&error), node = self.node, "failed to register the node; retrying");
             tokio::time::sleep(RETRY_AFTER).await;
         }
         // The plan outlives watches, which end every few minutes.
         let mut plan = Plan::new();
         loop {
             if let Err(error) = self.work(&mut plan).await {
-                tracing::warn!(error = %describe(&error), node = self.node, "pods are not watched for a moment");
+                tracing::warn!(error = %describe(&error), node = self.node, "failed to watch pods; retrying");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
         }
@@ -371,8 +372,8 @@ impl Kubelet {
 
     /// Returns the next step of a Pod and the time until it.
     ///
-    /// A step depends only on the state of the Pod, so a kubelet that restarts continues where it stopped. The checks
-    /// run in this order: a lost node, deletion, scheduling, start, and the stage.
+    /// A step depends only on the state of the Pod, so a kubelet that restarts continues with the same step. Its wait
+    /// starts again. The checks run in this order: a lost node, deletion, scheduling, start, and the stage.
     fn next_step(&self, pod: &Pod) -> Option<(Step, Duration)> {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
@@ -441,7 +442,7 @@ impl Kubelet {
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
             Err(error) => {
                 let pod = format!("{}/{}", key.namespace, key.name);
-                tracing::warn!(error = %describe(&error), %pod, ?step, "tried again");
+                tracing::warn!(error = %describe(&error), %pod, ?step, "failed to change a pod; retrying");
                 plan.insert(key, Planned { step, uid, due: Instant::now() + RETRY_AFTER });
             }
         }

@@ -96,10 +96,15 @@ pub(super) fn has_state(node: &Node, state: NodeState) -> bool {
 /// Writes taints and condition of a lost or ready node, as the node lifecycle controller does, which also removes the
 /// taint of a new node.
 ///
-/// The taints come first, and the condition is written only when the state changes. Other taints are kept.
+/// The condition is written only when the state changes, and before the taints. [`has_state`] reads the taints, so a
+/// failure in between repeats both writes. Other taints are kept.
 pub(super) async fn write_state(client: &Client, node: &Node, state: NodeState, clock: &Clock) -> kube::Result<()> {
     let nodes = Api::<Node>::all(client.clone());
     let name = node.metadata.name.as_deref().unwrap_or_default();
+    if state != NodeState::from_taints(node) {
+        let patch = Patch::Strategic(json!({ "status": { "conditions": [condition(state, clock)] } }));
+        nodes.patch_status(name, &PatchParams::default(), &patch).await?;
+    }
     let known = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
     let mut taints: Vec<Value> = known
         .into_iter()
@@ -111,12 +116,7 @@ pub(super) async fn write_state(client: &Client, node: &Node, state: NodeState, 
         taints.extend(EFFECTS.iter().map(|effect| json!({ "key": UNREACHABLE, "effect": effect, "timeAdded": now })));
     }
     let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
-    nodes.patch(name, &PatchParams::default(), &patch).await?;
-    if state == NodeState::from_taints(node) {
-        return Ok(());
-    }
-    let patch = Patch::Strategic(json!({ "status": { "conditions": [condition(state, clock)] } }));
-    nodes.patch_status(name, &PatchParams::default(), &patch).await.map(drop)
+    nodes.patch(name, &PatchParams::default(), &patch).await.map(drop)
 }
 
 /// Returns the seconds for which a Pod remains on a lost node; `None` if it tolerates the taint forever.

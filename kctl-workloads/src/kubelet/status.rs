@@ -63,8 +63,8 @@ pub(super) fn status(pod: &Pod, request: &StageRequest, event: Event, now: &str)
 
 /// Returns the status of one container.
 ///
-/// `known` is the stored status, from which start time, last state and restarts are kept. `request`
-/// is `None` for a container that the event does not affect.
+/// `known` is the stored status, from which restarts, last state and the start time of a running container are kept.
+/// `request` is `None` for a container that the event does not affect.
 fn container_status(
     name: &str,
     image: &str,
@@ -76,7 +76,7 @@ fn container_status(
     let n_restarts = known.map_or(0, |known| known.restart_count);
     let started = known.and_then(|known| known.state.as_ref()?.running.as_ref()?.started_at.as_ref());
     let started = started.map_or_else(|| now.to_owned(), |time| time.0.to_string());
-    let running = json!({ "running": { "startedAt": now } });
+    let running = json!({ "running": { "startedAt": started } });
     let last = known.and_then(|known| serde_json::to_value(&known.last_state).ok()).unwrap_or_default();
     let ended = |request: &StageRequest| {
         let mut ended = json!({
@@ -97,7 +97,7 @@ fn container_status(
         }
         (Event::Ended, Some(request)) => (ended(request), last, n_restarts, false),
         // Other containers keep running, and end with the Pod.
-        (Event::Crashed, None) => (json!({ "running": { "startedAt": started } }), last, n_restarts, true),
+        (Event::Crashed, None) => (running, last, n_restarts, true),
         (Event::Ended, None) => {
             let ended = json!({ "exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": now });
             (json!({ "terminated": ended }), last, n_restarts, false)

@@ -1,5 +1,9 @@
 //! Tests of the simulated kubelet under paused time: usual Pods, stages, and a lost node.
 
+use kctl_apiserver::{
+    User,
+    faults::{Faults, Moment, RequestFault, Rule},
+};
 use kube::client::Body;
 
 use super::*;
@@ -292,6 +296,21 @@ async fn pods_follow_their_stages() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn container_that_becomes_ready_keeps_its_start() {
+    let world = KubeletWorld::new();
+    world.create("a", json!({ "kubelet.kctl.dev/stage": "unready", "kubelet.kctl.dev/delay": "30s" })).await;
+    let started = async || {
+        let status = world.pods.get("a").await.unwrap().status.unwrap().container_statuses.unwrap().remove(0);
+        (status.ready, status.state.unwrap().running.unwrap().started_at.unwrap())
+    };
+    after(2).await;
+    let (ready, first) = started().await;
+    assert!(!ready);
+    after(60).await;
+    assert_eq!(started().await, (true, first));
+}
+
+#[tokio::test(start_paused = true)]
 async fn crash_looping_pods_are_not_pending() {
     let world = KubeletWorld::new();
     let kubelet = Kubelet::for_server(&world.server);
@@ -331,6 +350,30 @@ async fn pods_of_lost_node_are_terminating_but_remain() {
     assert_eq!(world.describe_pod("b").await, "Running ready runs/0 runs/0");
     let node = world.nodes.get("kctl-node").await.unwrap();
     assert_eq!(NodeState::from_taints(&node), NodeState::Ready);
+}
+
+/// The second patch of a lost node would write its taints.
+#[tokio::test(start_paused = true)]
+async fn interrupted_write_of_node_state_is_repeated() {
+    let (server, faults) = (ApiServer::new(), Faults::seeded(0));
+    let client = Client::new(server.faulty(User::admin(), &faults.connection("kubelet")), "default");
+    let task = tokio::spawn(Kubelet::with_clock(client, "kctl-node", Clock::Server(server.clone())).run());
+    let nodes = Api::<Node>::all(Client::new(server.service(), "default"));
+    after(1).await;
+    let reset = RequestFault::Reset(Moment::Before);
+    let second =
+        Rule::request(reset, |request| request.verb == "patch" && request.resource.starts_with("nodes")).nth(2);
+    faults.add(second);
+    let lost = Patch::Merge(json!({ "metadata": { "labels": { "kubelet.kctl.dev/stage": "lost" } } }));
+    nodes.patch("kctl-node", &PatchParams::default(), &lost).await.unwrap();
+    after(5).await;
+    task.abort();
+    assert_eq!(faults.counts()["connection reset"], 1);
+    let node = nodes.get("kctl-node").await.unwrap();
+    assert_eq!(NodeState::from_taints(&node), NodeState::Lost);
+    let conditions = node.status.unwrap().conditions.unwrap();
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready").unwrap();
+    assert_eq!(ready.status, "Unknown");
 }
 
 #[tokio::test(start_paused = true)]

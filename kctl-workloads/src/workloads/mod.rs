@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | Deployment | rolling update, `Recreate`, pause, revisions, progress deadline, conditions, adoption | Events |
 //! | `ReplicaSet` | creation, deletion and adoption of Pods, status, `ReplicaFailure` | `minReadySeconds`, slow start |
-//! | Job | indexes, policies, deadline, suspension, TTL, Pod tracking | backoff between failed Pods |
+//! | Job | indexes, policies, deadline, suspension, TTL, Pod tracking | backoff between failed Pods, adoption |
 //!
 //! A pass reads the lists once and may do several writes. Writes that fail because an object has
 //! changed are not errors: the change causes another pass. If the API server rejects a write, for example because of
@@ -48,7 +48,7 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::Mutex, time::Instant};
 
 use self::rejection::{Rejections, Tally, Turn};
-use crate::{clock::Clock, errors::describe};
+use crate::{clock::Clock, errors::describe, timeout::with_timeout};
 
 /// The wait after a pass that failed as a whole.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -100,9 +100,10 @@ struct Pass {
 impl Workloads {
     /// Creates the controllers; they use `client`. Times in objects come from the machine's clock.
     ///
-    /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one.
+    /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one. A request
+    /// without a complete response within 30 s fails, and the next pass sends it again.
     pub fn new(client: Client) -> Self {
-        Self::with_clock(client, Clock::Machine)
+        Self::with_clock(with_timeout(client), Clock::Machine)
     }
 
     /// Creates the controllers for an embedded API server. They have all permissions there, and write the times of
@@ -134,7 +135,7 @@ impl Workloads {
     /// watch events, which may be late.
     ///
     /// # Errors
-    /// Fails if the API server rejects a request.
+    /// Fails if a request fails or the API server rejects it.
     pub async fn is_settled(&self) -> kube::Result<bool> {
         let pass = self.sync_once(Turn::All).await?;
         match pass.failure {
@@ -148,7 +149,7 @@ impl Workloads {
         loop {
             let begun = Instant::now();
             if let Err(error) = self.work().await {
-                tracing::warn!(error = %describe(&error), "Deployments, ReplicaSets and Jobs rest for a moment");
+                tracing::warn!(error = %describe(&error), "failed to sync Deployments, ReplicaSets and Jobs; retrying");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
             // A server that ends watches at once must not cause a busy loop.

@@ -123,15 +123,18 @@ fn count_ending(set: &ReplicaSet, pods: &[Pod]) -> i32 {
 
 /// Returns the status without its conditions.
 ///
-/// Ready and available Pods are the same: `minReadySeconds` is not simulated. All Pods are fully
-/// labeled, since their labels come from the template. Zero counts are left out, as Go does with
-/// `omitempty`.
+/// Ready and available Pods are the same: `minReadySeconds` is not simulated. An adopted Pod may lack labels of the
+/// template, and is not fully labeled then. Zero counts are left out, as Go does with `omitempty`.
 fn calculate_status(set: &ReplicaSet, pods: &[&Pod], n_ending: i32) -> ReplicaSetStatus {
     let n_ready = count(pods.iter().filter(|pod| is_ready(pod)).count());
+    let template = optional::replica_set(set).template.as_ref().and_then(|template| template.metadata.as_ref());
+    let labels = template.and_then(|metadata| metadata.labels.as_ref());
+    let is_fully_labeled =
+        |pod: &Pod| labels.into_iter().flatten().all(|(name, value)| pod.labels().get(name) == Some(value));
     let some = |n: i32| (n > 0).then_some(n);
     ReplicaSetStatus {
         replicas: count(pods.len()),
-        fully_labeled_replicas: some(count(pods.len())),
+        fully_labeled_replicas: some(count(pods.iter().filter(|pod| is_fully_labeled(pod)).count())),
         ready_replicas: some(n_ready),
         available_replicas: some(n_ready),
         terminating_replicas: terminating_replicas(

@@ -47,7 +47,7 @@ impl DebugOptions {
             return Ok(());
         }
         Err(Error::from(format!(
-            "--debug-bind-address={address}: others than this machine could read the page; write for example \
+            "--debug-bind-address={address}: other machines could read the page; write for example \
              127.0.0.1:8082 (`kubectl port-forward` reaches it), or name the host that browsers use with \
              --debug-allow-host"
         )))
@@ -88,7 +88,7 @@ mod tests {
             (Some("0"), vec![], Ok(false)),
             (Some("127.0.0.1:0"), vec![], Ok(true)),
             (Some("localhost:0"), vec![], Ok(true)),
-            (Some(":0"), vec![], Err("others than this machine")),
+            (Some(":0"), vec![], Err("other machines could read")),
             (Some("0.0.0.0:0"), vec![], Err("--debug-allow-host")),
             (Some("0.0.0.0:0"), vec!["debug.example".to_owned()], Ok(true)),
             (Some("nowhere"), vec![], Err("--debug-bind-address=nowhere")),

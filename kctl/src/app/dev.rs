@@ -270,8 +270,8 @@ impl World {
     /// Returns what `dev --until-idle` prints, sorted by cluster, kind, namespace and name.
     ///
     /// These are the applied objects that still exist, and all objects of reconciled and owned kinds. On other clusters
-    /// they are the reconciled objects, the watched objects of kinds that the app may create, and Pods. Objects that
-    /// each cluster has from its start are left out, unless they were applied.
+    /// they are the reconciled objects, the watched objects of kinds that the app may create, and Pods. Objects of the
+    /// cluster itself ([`is_server_object`]) are left out, unless they were applied.
     async fn objects(&self, app: &App, applied: &[FromFile]) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         for file in applied {
@@ -367,8 +367,9 @@ async fn get(client: &Client, object: &Value) -> Result<Option<Value>> {
     }
 }
 
-/// Returns `true` for what each cluster has from its start: the namespaces `kube-…` with their objects, and the
-/// `ConfigMap` `kube-root-ca.crt`. Kubernetes reserves the prefix. An object with an owner is never one of them.
+/// Returns `true` for objects of the cluster itself: those whose name or namespace begins with `kube-`, such as the
+/// `ConfigMap` `kube-root-ca.crt`. Kubernetes reserves the prefix. An object with an owner is never one of them, and
+/// neither is the namespace `default`.
 fn is_server_object(object: &Value) -> bool {
     let metadata = &object["metadata"];
     let is_reserved = |field: &str| metadata[field].as_str().is_some_and(|text| text.starts_with("kube-"));

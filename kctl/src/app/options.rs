@@ -436,7 +436,7 @@ mod tests {
                 &["--health-probe-bind-address=1.2.3.4:99999"],
                 "--health-probe-bind-address=1.2.3.4:99999: not an address",
             ),
-            (&["--debug-bind-address=:8082"], "--debug-bind-address=:8082: others than this machine"),
+            (&["--debug-bind-address=:8082"], "--debug-bind-address=:8082: other machines could read"),
         ];
         for (flags, begin) in cases {
             let error = check(flags).unwrap_err();

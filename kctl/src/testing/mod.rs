@@ -342,11 +342,10 @@ impl TestServer {
     /// ```
     ///
     /// # Errors
-    /// The app is still busy after a minute; the error names what fails or waits. Under paused time
-    /// also if a key is reconciled 1,000 times, or one reconcile sends 10,000 requests, without time
-    /// passing. Such a hot loop would never let time advance. The error names the controller, the key
-    /// and its requests, and the app is stopped. Writes by other clients restart the count of
-    /// reconciles, up to 10,000.
+    /// The app is still busy after a minute; the error names what fails or waits. Under paused time also if a key is
+    /// reconciled 1,000 times without time passing, or if one reconcile, or the caches of one kind, send 10,000
+    /// requests. Such a hot loop would never let time advance. The error names the controller, the key and its
+    /// requests, and the app is stopped. Writes by other clients restart the count of reconciles, up to 10,000.
     ///
     /// A key that is not retried, after a [terminal](kctl_runtime::reconcile::ResultExt::terminal) error for example, is not
     /// busy: the call succeeds. `dev --until-idle` fails for it. Assert on the object's status or events.

@@ -101,10 +101,10 @@ pub fn names_a_real_server() -> bool {
 /// Proves that the generated role is minimal: runs a scenario under exactly that role, then once
 /// without each permission.
 ///
-/// Each run without a permission has to fail with 403. List and watch of caches, and events, are
-/// always needed and not tried. Instead, a cache of `reads` or `watches` is superfluous if no
-/// reconcile of the scenario calls `cx.store` or `cx.objects` for it. Kinds that are watched at run
-/// time ([`Env::watches`](crate::app::Env::watches)) and `watches = K(metadata)` are not reported.
+/// Each run without a permission has to fail with 403. List and watch of caches, events, and `update` of `…/finalizers`
+/// are always needed and not tried. Instead, a cache of `reads` or `watches` is superfluous if no reconcile of the
+/// scenario calls `cx.store` or `cx.objects` for it. Kinds that are watched at run time
+/// ([`Env::watches`](crate::app::Env::watches)) and `watches = K(metadata)` are not reported.
 ///
 /// A request that bypasses the context, for example with `kube::Client::try_default()`, is reported
 /// with its URL, even if it reaches no cluster. Only requests on the thread of the test are seen,

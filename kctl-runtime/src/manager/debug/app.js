@@ -8,6 +8,7 @@ const REMEMBERED_MAX = 1000; // reconciles, as many as the program remembers
 const OBJECTS_MAX = 50; // rows of timelines
 const DETAILS_MAX = 30; // reconciles of one object
 const SPAN_MS = 10 * 60 * 1000; // what a timeline shows at most
+const RESTART_MS = 5000; // two starts that differ by more are not the same: clocks are corrected by less
 
 const byId = (id) => document.getElementById(id);
 const past = []; // reconciles, the oldest first
@@ -300,8 +301,8 @@ function showReconciles() {
     return open.has(object.key) ? [row, more] : [row];
   }));
   write(byId("timeline-head"), `Timeline of ${seconds((to - from) / 1000)}`);
-  const kept = `Of the last ${counted(past.length, "reconcile", "reconciles")}`;
-  const rest = found.length > shown.length ? `, the ${shown.length} of ${found.length} objects that ran last` : "";
+  const kept = `The last ${counted(past.length, "reconcile", "reconciles")}`;
+  const rest = found.length > shown.length ? `, and the ${shown.length} of ${found.length} objects that ran last` : "";
   write(byId("timeline-note"), past.length === 0 ? "Nothing was reconciled yet." : `${kept}${rest}.`);
 }
 
@@ -314,8 +315,10 @@ function showOptions() {
 }
 
 function take(next) {
-  // A program that was started again counts from the beginning.
-  const again = state !== null && next.up_seconds < state.up_seconds;
+  // A program that was started again counts from the beginning. After a pause of this page it may have run for longer
+  // than the former one, so the times of both starts are compared as well.
+  const started = (of) => Date.parse(of.now) - of.up_seconds * 1000;
+  const again = state !== null && (next.up_seconds < state.up_seconds || started(next) - started(state) > RESTART_MS);
   if (again) {
     past.length = 0;
     last = 0;

@@ -10,7 +10,8 @@
 //! | `/debug/slot.json?key=K` | the slot of a key, and why this replica reconciles the key or does not |
 //! | `/debug/graph.svg` | kinds and controllers, and the relations between them |
 //!
-//! Nothing here writes. Even so the page is off by default, and reached by `kubectl port-forward` in a cluster.
+//! Nothing here writes. Even so the page is off by default except in `dev`, and reached by `kubectl port-forward` in a
+//! cluster.
 
 mod state;
 

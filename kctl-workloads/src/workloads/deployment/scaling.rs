@@ -102,7 +102,7 @@ impl<'a> Rollout<'a> {
 
     /// Returns the change of a set that keeps its share (`getReplicaSetFraction`).
     ///
-    /// The previous size is read from the annotation, or from the status if the set has none.
+    /// The previous size is read from the annotation of the set, or from the Deployment's status if it is missing or 0.
     fn proportional_change(&self, set: &ReplicaSet) -> i32 {
         let has = replicas(set);
         if self.bounds.replicas == 0 {

@@ -137,9 +137,7 @@ pub(super) fn next(mut all: Vec<JobCondition>, progress: Progress<'_>, now: Time
     all
 }
 
-/// Sets a condition. An unchanged one keeps its times.
-///
-/// An existing condition keeps its reason, even if the new reason differs.
+/// Sets a condition. One that has this status already keeps its times, and its reason even if the new reason differs.
 fn set(all: &mut Vec<JobCondition>, new: NewCondition<'_>, now: Timestamp) {
     let NewCondition { kind, status, reason, message } = new;
     if all.iter().any(|known| known.type_ == kind && known.status == status) {

@@ -24,7 +24,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::{
     api::{
@@ -124,9 +124,11 @@ impl JobState<'_> {
             }
         }
         let missing = wanted.saturating_sub(self.active.len() + self.blocking_pods().len());
-        let mut free = self.free_indexes();
+        // `pods_to_run` counts free indexes, so an indexed Job has one for each missing Pod.
+        let mut free = self.free_indexes().into_iter();
         for _ in 0..missing {
-            let index = if self.is_indexed() { Some(free.remove(0)) } else { None };
+            let index = if self.is_indexed() { free.next() } else { None };
+            debug_assert_eq!(index.is_some(), self.is_indexed(), "validation requires `completions` of an indexed Job");
             let mut pod = new_pod(self.job, index);
             if let (Some(index), Some(_)) = (index, self.limit_per_index()) {
                 self.failures.get(&index).copied().unwrap_or_default().write_annotations(&mut pod);
@@ -162,7 +164,7 @@ impl JobState<'_> {
         let mut done = self.succeeded_indexes();
         done.extend(self.failed_indexes());
         let pods = self.active.iter().chain(self.blocking_pods());
-        let taken: Vec<_> = pods.filter_map(|pod| indexes::index(pod)).collect();
+        let taken: BTreeSet<_> = pods.filter_map(|pod| indexes::index(pod)).collect();
         let completions = self.job.spec.as_ref().and_then(|spec| spec.completions).filter(|_| self.is_indexed());
         (0..completions.unwrap_or(0)).filter(|index| !done.contains(index) && !taken.contains(index)).collect()
     }

@@ -40,3 +40,29 @@ async fn relabelled_pod_leaves_its_set_and_returns() {
     assert_eq!(relabel("web").await, 2, "it is adopted, and one Pod is too many");
     assert_eq!(world.sets.get("web").await.unwrap().status.unwrap().replicas, 2);
 }
+
+/// The selector of the set has fewer labels than its template.
+#[tokio::test(start_paused = true)]
+async fn adopted_pod_may_lack_labels_of_template() {
+    let world = World::new();
+    let pod = json!({
+        "metadata": { "name": "bare", "labels": { "app": "web" } },
+        "spec": { "containers": [{ "name": "web", "image": "nginx:1" }] },
+    });
+    world.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    let set = json!({
+        "metadata": { "name": "web" },
+        "spec": {
+            "replicas": 2,
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web", "tier": "front" } },
+                "spec": { "containers": [{ "name": "web", "image": "nginx:1" }] },
+            },
+        },
+    });
+    world.sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let status = world.sets.get("web").await.unwrap().status.unwrap();
+    assert_eq!((status.replicas, status.fully_labeled_replicas), (2, Some(1)));
+}

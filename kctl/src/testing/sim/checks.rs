@@ -31,8 +31,8 @@ const HOT_RECONCILES_MAX: u32 = 60;
 /// Maximum number of requests of the app within [`HOT_INTERVAL`] while nothing changes.
 const HOT_REQUESTS_MAX: u32 = 600;
 const HOT_INTERVAL: Duration = Duration::from_secs(10);
-/// Number of requests of the app in one run from which on those per change are bounded at once rather than at the end. Also
-/// the maximum number of its changes in the run without faults, which has no other bound.
+/// Above this number of requests of the app in one run, the bound of requests per change is checked at each request,
+/// and not only at the end. Also the maximum number of its changes in the run without faults, which has no other bound.
 const REQUESTS_MAX: u64 = 20_000;
 /// Requests that a run may send in addition to those per change.
 const REQUESTS_BASE: u64 = 200;
@@ -166,8 +166,8 @@ pub(super) struct Checks {
     collected: u64,
 }
 
-/// Returns `true` for Leases and Events, whose requests and watch events get no single faults. Kinds of other groups may
-/// have the same plural.
+/// Returns `true` for Leases and Events. Faults of a write, a read or a watch event leave them out; lapses and
+/// partitions do not. Kinds of other groups may have the same plural.
 ///
 /// Checkers ask [`Owners::is_bookkeeping`], which knows the Leases of the app's processes from others.
 pub(super) fn is_bookkeeping(group: &str, resource: &str) -> bool {

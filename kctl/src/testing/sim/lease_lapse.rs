@@ -19,7 +19,9 @@ use super::{checks::is_bookkeeping, owners::COORDINATION};
 /// The way in which requests about the Lease fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Renewals {
+    /// With 503.
     Rejected,
+    /// The requests are delayed by the length of the lapse.
     NoResponse,
 }
 

@@ -88,12 +88,13 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())
 }
 
-/// Returns the last panic of this thread with a message.
+/// Reads the last panic of this thread whose message is `text`.
 fn find<T>(text: &str, read: impl FnOnce(&PanicRecord) -> T) -> Option<T> {
     PANICS.with_borrow(|panics| panics.iter().rev().find(|panic| panic.text == text).map(read))
 }
 
-/// Returns the place of the last panic of this thread with a message, for the end of a finding: ` at src/site.rs:41:9`.
+/// Returns the place of the last panic of this thread with this message, such as ` at src/site.rs:41:9`, for the end of
+/// a finding.
 pub(super) fn place_of(text: &str) -> String {
     find(text, |panic| format!(" at {}", panic.place)).unwrap_or_default()
 }

@@ -32,8 +32,8 @@ use crate::app::{process_clock, user_of};
 const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Time between the first starts of replicas that share slots.
 ///
-/// Processes that start together take their shares at once. With
-/// the delay, slots move during work, as with a Deployment that is scaled up.
+/// Processes that start together take their shares at once. With the delay, slots move during work, as with a
+/// Deployment that is scaled up.
 const JOIN_DELAY: Duration = Duration::from_secs(1);
 
 /// Runs one replica indefinitely: a process that ends is started again.
@@ -61,7 +61,8 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
     }
 }
 
-/// Returns the time after which a crashed process starts again: [`RESTART_DELAY`], or the time that the plan chose.
+/// Returns the time after which a crashed process starts again: [`RESTART_DELAY`], or the time that the plan chose. A
+/// process that misses a step starts only after it.
 pub(super) fn wait_after_crash(shared: &Shared) -> Duration {
     let missed = shared.missed_steps.lock().1.map_or(Duration::ZERO, |end| end - Instant::now());
     shared.next_start.lock().take().unwrap_or(RESTART_DELAY).max(missed)

@@ -62,7 +62,9 @@ impl Report {
         self.n_not_started
     }
 
-    /// Returns the number of faults that hit a request or a watch event, over all runs.
+    /// Returns the number of faults that hit a request, a watch event or an [`external`](super::external) call, over
+    /// all runs. Faults that happen at a time, such as a clock that jumps, count only by the requests and events that
+    /// they delay or reject.
     ///
     /// Zero means that the faults never hit the app, and that the simulation proved nothing.
     pub fn injected(&self) -> u64 {
@@ -75,7 +77,7 @@ impl Report {
         &self.injected
     }
 
-    /// Returns one line about what the runs have covered: `134 runs, 2,310 reconciles, 371 faults (crash 96, …), 14.2 s`.
+    /// Returns one line about what the runs covered: `138 runs, 2,310 reconciles, 371 faults (crash 96, …), 14.2 s`.
     pub(super) fn summary(&self, took: Duration) -> String {
         let runs = match self.n_not_started {
             0 => format!("{} runs", group_digits(self.n_runs as u64)),

@@ -149,7 +149,7 @@ pub(super) fn run_with(
     outcome.unwrap_or_else(|found| Outcome { lines: progress.lines(), ..failed_outcome(found) })
 }
 
-/// Returns the outcome of a run that could not start or panicked.
+/// Returns the outcome of a run that could not start, panicked, or was given up because it was stuck.
 pub(super) fn failed_outcome(found: Violation) -> Outcome {
     Outcome {
         lines: Vec::new(),

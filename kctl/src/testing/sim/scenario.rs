@@ -303,9 +303,9 @@ impl Scenario {
     /// Adds an action of a user that happens a fixed time after the previous step, while the system
     /// is busy.
     ///
-    /// For the first step, the time counts from when the objects were applied. Use it for changes
-    /// that overtake a reconcile: a spec that changes during a rollout, a primary that is deleted
-    /// while its finalizer runs.
+    /// The time counts from the end of the previous step. For the first step it counts from when the objects were
+    /// applied, and after an [`expect`](Self::expect) from that check. Use it for changes that overtake a reconcile: a
+    /// spec that changes during a rollout, a primary that is deleted while its finalizer runs.
     ///
     /// ```
     /// use kctl::{kube::{Api, api::DeleteParams}, prelude::*, testing::Scenario};

@@ -67,9 +67,9 @@ impl fmt::Display for Id {
 
 /// The objects of a cluster at one moment: the argument of invariants.
 ///
-/// It holds objects that were created since the app started, as they are stored. What the server had before, such as
-/// the namespace `default`, is not in it. It starts with the app's own cluster; [`on`](Self::on) selects another
-/// cluster.
+/// It holds the objects that were created or changed since the app started, as they are stored. Objects that the server
+/// had before, such as the namespace `default`, are missing until they change. It starts with the app's own cluster;
+/// [`on`](Self::on) selects another cluster.
 ///
 /// Reading it costs no request and has no side effects: a rule sees the truth of the server, not a
 /// cache that may be late.

@@ -78,7 +78,7 @@ pub(super) struct Shared {
     pub(super) next_start: Arc<Mutex<Option<Duration>>>,
     /// The numbers of the steps during which all processes are down, and the end of that time.
     pub(super) missed_steps: Mutex<(BTreeSet<usize>, Option<Instant>)>,
-    /// End of a partition that holds back what the app would see.
+    /// End of a partition or a freeze, which hold back what the app would see. Until then the state has not settled.
     held_until: Arc<Mutex<Option<Instant>>>,
     /// Offset in seconds of each instance's clock. It belongs to the machine, so a restart does not correct it.
     pub(super) clock_offsets: Vec<AtomicI64>,

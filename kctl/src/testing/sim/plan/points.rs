@@ -55,8 +55,8 @@ pub(in crate::testing::sim) struct History {
 }
 
 impl History {
-    /// Returns the newest revision that a process can see after the nth write. Writes beyond the
-    /// last one count as the last one.
+    /// Returns the newest revision that a server which is behind can have after the nth write: the one before that
+    /// write. Writes beyond the last one count as the last one.
     pub(super) fn newest(&self, nth: u64) -> u64 {
         let index = usize::try_from(nth.saturating_sub(1)).unwrap_or(usize::MAX);
         self.before.get(index).or(self.before.last()).copied().unwrap_or(self.first)
@@ -108,7 +108,8 @@ impl FaultPoints {
         &self.write_times[..self.write_times.partition_point(|time| *time < self.settled)]
     }
 
-    /// Returns the revisions that an outdated server can have; the newest one is not outdated.
+    /// Returns the revisions of outdated servers among the single faults. `newest` itself is left to stale servers and
+    /// to seeds.
     pub(super) fn outdated_revisions(&self, history: &History, newest: u64) -> Range<u64> {
         if self.outdated_lists { history.first..newest } else { 0..0 }
     }

@@ -31,7 +31,7 @@ const KINDS: [FaultKind; 13] = {
     [Crash, Crash, Crash, Crash, Failure, Failure, Failure, Event, Event, Event, Read, Timed, Timed]
 };
 
-/// With a delay that outlives the process, one of this many crashes leaves its write in flight.
+/// With several instances, one of this many crashes leaves its write in flight.
 const LATE_CRASHES_ONE_IN: u64 = 4;
 
 /// Faults of watch events, each for one random number, as for [`KINDS`].
@@ -218,7 +218,8 @@ impl FaultPoints {
     }
 
     /// Returns a freeze of the process that sends a write, from shortly before or after that on. A Lease expires during
-    /// most of them. With leader election, another replica may lead by then than in the run without faults.
+    /// most of them. With leader election the leader of that moment is frozen, because earlier faults may change the
+    /// leader.
     fn any_freeze(&self, rng: &mut Rng) -> Fault {
         let writes = self.write_times_of_work();
         let n = usize::try_from(rng.below(writes.len() as u64)).unwrap_or_default();
@@ -383,7 +384,7 @@ impl Rng {
         Self(seed ^ 0x5de6_c1f2_37a9_80b4)
     }
 
-    /// Returns a number from 0 up to and excluding `end`.
+    /// Returns a number from 0 up to and excluding `end`. An `end` of 0, as of an empty list, gives 0.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

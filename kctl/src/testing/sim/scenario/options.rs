@@ -42,8 +42,8 @@ impl Scenario {
     /// Runs `n` replicas of the program with leader election, one by default.
     ///
     /// With several, plans also contain Leases that a leader fails to renew, writes that arrive late, and rolling
-    /// updates. Leaders are frozen, as by SIGSTOP, for longer than their Lease lasts. Replicas are stopped and start
-    /// again. The checker `only the leader writes` is active.
+    /// updates. Leaders are frozen, as by SIGSTOP, in most cases for longer than their Lease lasts. Replicas are
+    /// stopped and start again. The checker `only the leader writes` is active.
     ///
     /// ```
     /// use kctl::testing::Scenario;
@@ -62,8 +62,8 @@ impl Scenario {
     /// Checks that each option can have an effect.
     ///
     /// # Errors
-    /// An ignored field is not a JSON pointer, a fresh start is compared without steps, two rules have one name, a rule has the name of a checker, or the number of
-    /// replicas is 0, or 1 with sharding.
+    /// An ignored field is not a JSON pointer, a fresh start is compared without steps, or the number of replicas is 0,
+    /// or 1 with sharding. A rule has no name, the name of another rule, or the name of a checker.
     pub(in crate::testing::sim) fn check_options(&self) -> Result<()> {
         if self.instances == 0 {
             return Err("instances(0): no replica would run; write 1 or more".into());
@@ -438,9 +438,9 @@ impl Scenario {
     /// comparisons.
     ///
     /// `resource` is a plural, such as `jobs`; `schedules/status` excludes only the status of a
-    /// resource. Two correct runs may differ in such objects. They are not compared, their changes
-    /// do not keep the state from settling, and writes to them are not needless. Rules of
-    /// [`invariant`](Self::invariant) and [`settled`](Self::settled) still see them.
+    /// resource. Two correct runs may differ in such objects. They are not compared, and their changes do not keep the
+    /// state from settling. The checker `no more writes` ignores writes to this resource, but not those to objects that
+    /// its objects own. Rules of [`invariant`](Self::invariant) and [`settled`](Self::settled) still see them.
     ///
     /// ```
     /// use kctl::{prelude::*, testing::Scenario};

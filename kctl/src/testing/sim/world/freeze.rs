@@ -39,7 +39,8 @@ impl Shared {
         if self.is_running(&process) {
             self.log("fault", format!("{process} continues"));
         }
-        // Until then some of its tasks do not know that a Lease has expired.
+        // The process counts as frozen until all of its tasks have continued: some do not know yet that a Lease has
+        // expired.
         freezer.thaw(order).await;
         self.checks.lock().authors.thaw(&process);
     }

@@ -153,7 +153,8 @@ impl Shared {
         }));
     }
 
-    /// Delays everything that passes between a process and the server in this time by its length. Returns the end.
+    /// Delays all requests and events between a process and the server during a partition by the length of the
+    /// partition. Returns the time at which the last of them has arrived.
     fn partition(&self, instance: usize, from: Instant, length: Duration) -> Instant {
         let mut end = from + length;
         // Without a Lease a process cannot know what is still in flight.

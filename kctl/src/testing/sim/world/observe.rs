@@ -10,9 +10,7 @@ use super::{
 };
 use crate::testing::sim::{
     checks::{index_of, is_app, is_bookkeeping},
-    normal,
-    plan::{self},
-    progress,
+    normal, plan, progress,
     snapshot::Id,
     trace::Line,
 };
@@ -58,10 +56,10 @@ impl Shared {
                 let what = describe_target(request.verb, &request.resource, &request.namespace, &request.name, &name);
                 shared.log(client, format!("{what} is answered {}", request.code));
             }
-            let mut violation = None;
-            shared.check(|checks, now| violation = checks.check_request(&name, request, now));
-            if let Some(violation) = violation {
-                shared.log(client, violation);
+            let mut noop_write = None;
+            shared.check(|checks, now| noop_write = checks.check_request(&name, request, now));
+            if let Some(noop_write) = noop_write {
+                shared.log(client, noop_write);
             }
         });
     }

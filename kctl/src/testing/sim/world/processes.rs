@@ -74,7 +74,7 @@ impl Shared {
         }
     }
 
-    /// Ends all processes if a fault is that they miss this step.
+    /// Ends all processes if the plan makes them miss this step.
     pub(in crate::testing::sim) async fn begin_step(&self, nth: usize) {
         let is_missed = {
             let (steps, until) = &mut *self.missed_steps.lock();

@@ -35,9 +35,9 @@ impl World {
         let server = &self.shared.server;
         let views: Vec<_> = self.shared.processes.lock().values().map(|process| process.view.clone()).collect();
         let leads = |view: &Arc<View>| view.leadership().is_none_or(Leadership::is_leading);
-        // During a partition, idle caches don't show that events are held back.
-        let is_partitioned = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
-        !is_partitioned
+        // During a partition or a freeze, idle caches don't show that events are held back.
+        let is_held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
+        !is_held
             && self.shared.pending_updates.load(Ordering::Relaxed) == 0
             && server.pending() == 0
             && self.shared.others.iter().all(|(_, other)| other.pending() == 0)

@@ -1,7 +1,6 @@
-//! A timeout around each request of the kubelet.
+//! A timeout around each request of a kubelet or of workload controllers.
 //!
-//! The kubelet sends one request after the other. Without a timeout, one that is never answered would stop it
-//! indefinitely.
+//! Both send one request after the other. Without a timeout, one that is never answered would stop them indefinitely.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Returns a client whose requests fail if their responses take longer than [`RESPONSE_TIMEOUT`].
 ///
 /// The body of a watch lasts as long as its server wants.
-pub(super) fn with_timeout(client: Client) -> Client {
+pub(crate) fn with_timeout(client: Client) -> Client {
     let (namespace, valid_until) = (client.default_namespace().to_owned(), *client.valid_until());
     let service = tower::service_fn(move |request: Request<Body>| {
         let client = client.clone();
@@ -51,18 +50,30 @@ mod tests {
     };
 
     use super::*;
-    use crate::Kubelet;
+    use crate::{Kubelet, Workloads};
 
-    #[tokio::test(start_paused = true)]
-    async fn kubelet_repeats_a_request_without_response() {
-        let n_requests = Arc::new(AtomicUsize::new(0));
+    /// Returns a client that never gets a response, and the number of its requests.
+    fn unanswered() -> (Client, Arc<AtomicUsize>) {
+        let n_requests = Arc::<AtomicUsize>::default();
         let counted = n_requests.clone();
         let service = tower::service_fn(move |_request: Request<Body>| {
             counted.fetch_add(1, Ordering::Relaxed);
             std::future::pending::<Result<Response<Body>, Infallible>>()
         });
-        let kubelet = Kubelet::new(Client::new(service, "default"), "node");
-        let _runs = timeout(Duration::from_secs(100), kubelet.run()).await;
+        (Client::new(service, "default"), n_requests)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn kubelet_repeats_a_request_without_response() {
+        let (client, n_requests) = unanswered();
+        let _runs = timeout(Duration::from_secs(100), Kubelet::new(client, "node").run()).await;
+        assert_eq!(n_requests.load(Ordering::Relaxed), 4, "every 31 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn workloads_repeat_a_request_without_response() {
+        let (client, n_requests) = unanswered();
+        let _runs = timeout(Duration::from_secs(100), Workloads::new(client).run()).await;
         assert_eq!(n_requests.load(Ordering::Relaxed), 4, "every 31 s");
     }
 }
