@@ -390,7 +390,8 @@ impl SharedStore {
     }
 
     /// Returns `true` if every scope has been listed. Becomes `false` again while the API server does not serve a
-    /// required kind, and while a new namespace is being listed.
+    /// required kind, and while a new namespace is being listed. For an optional kind that is no longer served, it is
+    /// `false` only until that is certain, after about twelve seconds.
     pub fn is_synced(&self) -> bool {
         self.synced.load(Ordering::SeqCst)
     }
