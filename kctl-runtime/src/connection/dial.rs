@@ -47,7 +47,7 @@ const KEEPALIVE: (Duration, u32) = (Duration::from_secs(15), 3);
 #[cfg(target_os = "linux")]
 pub(crate) const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(7);
 
-/// Default port of SOCKS proxies (Go, `golang.org/x/net/proxy`).
+/// Default port of SOCKS proxies (Go, `portMap` in `net/http/transport.go`).
 const SOCKS_PORT: u16 = 1080;
 
 /// Longest user name and password, in bytes: their length is sent in one byte (RFC 1929).

@@ -74,7 +74,7 @@ impl Router {
     async fn send(self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         match Route::for_request(&request) {
             Route::Watch => Ok(self.watches.send(request).await?),
-            Route::Ask => self.h1.send(request).await,
+            Route::Http1 => self.h1.send(request).await,
             Route::Long => match self.long.try_acquire_owned() {
                 Ok(permit) => Ok(self.h1.send(request).await?.map(|response| response.with_list_permit(permit))),
                 Err(_all_taken) => Ok(self.further.send(request).await?),
@@ -121,7 +121,7 @@ enum Route {
     /// HTTP/1.1 if a permit is free, an HTTP/2 stream otherwise.
     Long,
     /// HTTP/1.1.
-    Ask,
+    Http1,
     /// An HTTP/1.1 connection that becomes something else.
     Upgrade,
 }
@@ -139,7 +139,7 @@ impl Route {
         } else if is_streaming(request.uri()) {
             Self::Watch
         } else {
-            Self::Ask
+            Self::Http1
         }
     }
 }

@@ -332,7 +332,7 @@ impl Source {
         &self.store
     }
 
-    /// Returns the namespaces that are listed and watched now; empty for all.
+    /// Returns the namespaces that are listed and watched now. Empty if all are, or after the last one was removed.
     ///
     /// It starts with the namespaces of the [`WatchConfig`], and follows changes at run time.
     pub fn namespaces(&self) -> Vec<String> {

@@ -317,7 +317,7 @@ impl ApiError {
 
     /// Returns `true` for 404 because the server lacks the kind or the subresource.
     ///
-    /// The message has no name then (`k8s.io/apiserver`, `NewGenericServerResponse`); for an unknown group
+    /// The message has no name then (`k8s.io/apimachinery`, `NewGenericServerResponse`); for an unknown group
     /// the response is plain text.
     pub(crate) fn is_unknown_resource(&self) -> bool {
         let messages = ["the server could not find the requested resource", "404 page not found"];
