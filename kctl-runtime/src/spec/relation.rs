@@ -182,7 +182,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     /// use kctl_runtime::{spec::Relation, store::Change};
     ///
     /// // Only changes of the data, not of labels or annotations.
-    /// let relation = Relation::<Settings, Secret>::read("reads = Secret").when(|change| match change {
+    /// let relation = Relation::<Settings, Secret>::watched("watches = Secret(map = f)").when(|change| match change {
     ///     Change::Updated { old, new } => old.data != new.data,
     ///     _ => true,
     /// });

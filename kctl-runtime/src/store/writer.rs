@@ -270,6 +270,7 @@ impl SharedStore {
                 subscriber.notify(change, origin);
             }
         }
+        // After the handlers, so that a synced store has delivered its initial objects.
         if complete != self.is_synced() {
             self.synced.store(complete, Ordering::SeqCst);
             if complete {
