@@ -115,8 +115,8 @@ impl Meta {
         self.generation.map(NonZeroI64::get)
     }
 
-    /// Returns `metadata.deletionTimestamp`: the time of the delete request plus the grace period. `None` if nobody has
-    /// requested a delete.
+    /// Returns `metadata.deletionTimestamp`: the time of the delete request plus the grace period. `None` without a
+    /// delete request.
     ///
     /// An object with it is terminating: it disappears once its finalizers are removed and its grace
     /// period is over.

@@ -150,9 +150,9 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     /// Sets `map = f`, which returns the primaries that a changed object matters for.
     ///
     /// It is called for the old and the new state of an update, like controller-runtime's
-    /// `EnqueueRequestsFromMapFunc`. It runs in a task of its own, so a slow one delays no other controller. While it
-    /// runs, no other change of the kind reaches this controller, so it should be quick and send no requests. The
-    /// second argument is the cache of the primaries; in a sharded program it may have only those of this replica.
+    /// `EnqueueRequestsFromMapFunc`. It runs in its own task, so a slow one delays no other controller. While it runs,
+    /// no other change of the kind reaches this controller, so it should be quick and send no requests. The second
+    /// argument is the cache of the primaries; in a sharded program it may have only this replica's primaries.
     #[must_use]
     pub fn map(mut self, f: impl Fn(&K, &Store<C::Primary>) -> Vec<Key<C::Primary>> + Send + Sync + 'static) -> Self
     where
