@@ -7,8 +7,9 @@
 //! | `https://` | TLS to the proxy, then the same |
 //! | `socks5://`, `socks5h://` | SOCKS 5; the proxy resolves the name of the API server |
 //!
-//! kube reads `HTTPS_PROXY` and the kubeconfig into one field, so both arrive here. kube's own connector needs a
-//! crate feature for each kind of proxy, and does not know `socks5h`. Escapes such as `%40` are decoded as Go's
+//! kube reads `HTTPS_PROXY` and the kubeconfig into one field, so both arrive here. It compares `NO_PROXY` with the
+//! address of the proxy; the `kctl` crate compares it with the server's. kube's own connector needs a crate feature for
+//! each kind of proxy, and does not know `socks5h`. Escapes such as `%40` are decoded as Go's
 //! `net/url` does.
 
 use std::{

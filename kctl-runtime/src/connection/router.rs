@@ -7,7 +7,7 @@
 //! CPU that HTTP/1.1 does not. On a shared connection a watch event also waits behind the bytes of a large list.
 //!
 //! kube's tracing layer is not used, since this service replaces it: [`Router`] opens the span `HTTP` at debug level
-//! with the same fields.
+//! with the same fields, except `otel.status_code`.
 
 use std::{
     sync::Arc,

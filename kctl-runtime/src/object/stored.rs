@@ -178,8 +178,8 @@ impl Stored {
 
     /// Returns the object as JSON: without `managedFields`, and only the fields that the cache keeps.
     ///
-    /// The string is borrowed unless the object was compressed or only partly kept. An object without the fields that a
-    /// [`FieldMask`] left out has no `apiVersion` and `kind`.
+    /// The string is borrowed unless the object was compressed or only partly kept. A partly kept object has no
+    /// `apiVersion` and `kind`, unless its [`FieldMask`] names them.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
