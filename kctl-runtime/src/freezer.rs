@@ -56,7 +56,7 @@ struct FreezerState {
     woken: VecDeque<Waker>,
 }
 
-/// Sets the current process back when the poll of a task ends, also by a panic.
+/// Restores the current process when the poll of a task ends, also by a panic.
 struct Restore(Option<Freezer>);
 
 impl Drop for Restore {

@@ -97,7 +97,7 @@ impl FromStr for ObjectKey {
     }
 }
 
-/// A string that is not the key of an object. The message names the form that is.
+/// A string that is not the key of an object. The message names the valid form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {

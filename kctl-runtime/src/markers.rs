@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_apply_to_the_value_inside_an_option() {
+    fn markers_apply_to_the_value_inside_an_option() {
         let option = json!({ "anyOf": [{ "type": "object", "x-kubernetes-validations": [{ "rule": "a" }] }, { "type": "null" }] });
         for (schema, text, expected) in [
             (json!({ "type": "string" }), r#"{"min_length":1}"#, json!({ "type": "string", "minLength": 1 })),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_items_and_values_apply_inside() {
+    fn markers_of_items_and_values_apply_inside() {
         for (schema, text, expected) in [
             (
                 json!({ "type": "object", "additionalProperties": false, "properties": { "A": { "type": "integer" } } }),
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "`#[kctl(…)]` generates a JSON object")]
-    fn invalid_marks_are_not_dropped() {
+    fn invalid_markers_are_not_dropped() {
         Markers(r#"{"minimum":1.}"#).transform(&mut Schema::default());
     }
 }

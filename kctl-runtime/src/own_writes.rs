@@ -36,10 +36,10 @@ tokio::task_local! {
 }
 
 /// The top-level fields that do not belong to the spec. `kind` is one of them because items of lists have none.
-pub(crate) const NOT_SPECIFIED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+pub(crate) const NON_SPEC_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// The fields of the metadata that a write only names, and does not change.
-const NAMED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
+const IDENTITY_FIELDS: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
 /// A fixed seed is enough: the numbers never leave the process.
 const NUMBERS: FixedState = FixedState::with_seed(0);
@@ -88,9 +88,9 @@ pub(crate) fn effect_of_body(body: &Value) -> BackoffEffect {
     let names_only = |value: &Value, fields: &[&str]| {
         value.as_object().is_some_and(|named| named.keys().all(|field| fields.contains(&field.as_str())))
     };
-    if !names_only(body, &NOT_SPECIFIED) {
+    if !names_only(body, &NON_SPEC_FIELDS) {
         BackoffEffect::Reset
-    } else if body.get("metadata").is_some_and(|metadata| !names_only(metadata, &NAMED)) {
+    } else if body.get("metadata").is_some_and(|metadata| !names_only(metadata, &IDENTITY_FIELDS)) {
         BackoffEffect::End
     } else {
         BackoffEffect::Keep

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-/// The payload with which a read unwinds whose objects are not in the cache yet. Later the same read succeeds.
+/// The panic payload of a read whose objects are not in the cache yet. Later the same read succeeds.
 pub(crate) struct NotListedYet(pub(crate) String);
 
 impl NotListedYet {

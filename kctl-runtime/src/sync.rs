@@ -1,8 +1,8 @@
 //! The locks of the queue and the store: locks of `parking_lot`, or locks that shuttle schedules in the tests of this
 //! crate.
 //!
-//! In tests each lock and unlock is a point where shuttle may switch to another task. Tests of schedules therefore see
-//! every interleaving that can happen between two critical sections, without changes to the code under test.
+//! In tests each lock and unlock is a point where shuttle may switch to another task. Tests of schedules can therefore
+//! reach every order of critical sections, without changes to the code under test. They try a sample of the orders.
 
 #[cfg(not(test))]
 pub(crate) use parking_lot::{Mutex, RwLock};

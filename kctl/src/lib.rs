@@ -128,7 +128,7 @@
 //! #[controller]
 //! async fn parses(config: Arc<ConfigMap>, _cx: Context<parses>) -> Result<Action> {
 //!     let data = config.data.as_ref().and_then(|data| data.get("size"));
-//!     // A retry can't fix the string: the key is given up until its next event.
+//!     // A retry can't fix the string: the key is given up until its next event or resync.
 //!     let size: u32 = data.map_or("1", String::as_str).parse().terminal()?;
 //!     println!("{size}");
 //!     Ok(Action::requeue(Duration::from_secs(600)))

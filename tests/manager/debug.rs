@@ -280,7 +280,10 @@ async fn state_names_failing_given_up_and_running_keys() {
     );
     assert_eq!((of("gives-up")["text"].as_str(), &of("gives-up")["given_up"]), (Some("it is misspelt"), &json!(true)));
     let works = reconciles(&state).iter().find(|run| run["key"] == "default/works").unwrap();
-    assert_eq!((works["outcome"].as_str(), works["next"].as_str()), (Some("done"), Some("when it changes")));
+    assert_eq!(
+        (works["outcome"].as_str(), works["next"].as_str()),
+        (Some("done"), Some("at the next event or resync"))
+    );
     let caches = state["caches"].as_array().unwrap();
     let configs = caches.iter().find(|cache| cache["kind"] == "ConfigMap").unwrap();
     assert_eq!((&configs["objects"], &configs["synced"], &configs["backlog"]), (&json!(4), &json!(true), &json!(0)));

@@ -124,7 +124,10 @@ async fn event_names_the_related_object_and_the_action() {
 async fn terminal_error_records_an_event_at_once() {
     let world = world("gives-up", |manager| manager).await;
     advance_seconds(1).await;
-    assert_eq!(world.events().await, ["Warning ReconcileFailed: given up until it changes: it is misspelt"]);
+    assert_eq!(
+        world.events().await,
+        ["Warning ReconcileFailed: given up until the next event or resync: it is misspelt"]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,8 +7,9 @@
 //! | `https://` | TLS to the proxy, then the same |
 //! | `socks5://`, `socks5h://` | SOCKS 5; the proxy resolves the name of the API server |
 //!
-//! kube reads `HTTPS_PROXY` and the kubeconfig into one field, so both arrive here. kube's own connector needs a
-//! crate feature for each kind of proxy, and does not know `socks5h`. Escapes such as `%40` are decoded as Go's
+//! kube reads `HTTPS_PROXY` and the kubeconfig into one field, so both arrive here. It compares `NO_PROXY` with the
+//! address of the proxy; the `kctl` crate compares it with the server's. kube's own connector needs a crate feature for
+//! each kind of proxy, and does not know `socks5h`. Escapes such as `%40` are decoded as Go's
 //! `net/url` does.
 
 use std::{
@@ -47,7 +48,7 @@ const KEEPALIVE: (Duration, u32) = (Duration::from_secs(15), 3);
 #[cfg(target_os = "linux")]
 pub(crate) const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(7);
 
-/// Default port of SOCKS proxies (Go, `golang.org/x/net/proxy`).
+/// Default port of SOCKS proxies (Go, `portMap` in `net/http/transport.go`).
 const SOCKS_PORT: u16 = 1080;
 
 /// Longest user name and password, in bytes: their length is sent in one byte (RFC 1929).

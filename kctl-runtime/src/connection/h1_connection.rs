@@ -114,6 +114,9 @@ impl H1Connection {
 }
 
 /// Wakes the task that polls the connection, unless it is doing so already.
+///
+/// A wake-up stores `woken` and then reads `is_inside`; the end of a poll stores `is_inside` and then reads `woken`.
+/// With a weaker order than `SeqCst` each could miss the other, and the wake-up would be lost.
 #[derive(Default)]
 struct Signal {
     driver: AtomicWaker,

@@ -1,6 +1,6 @@
 //! Reads a kubeconfig as kubectl does: an empty string counts as unset, and only one of several credentials is used.
 //!
-//! kube takes each field literally. The rules here follow client-go (`tools/clientcmd/client_config.go` and
+//! kube takes most fields literally. The rules here follow client-go (`tools/clientcmd/client_config.go` and
 //! `transport/config.go`); each case was compared with kubectl 1.36.
 //!
 //! | The user has | kubectl and kctl use |

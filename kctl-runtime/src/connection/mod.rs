@@ -55,7 +55,7 @@
 //! | any other request | HTTP/1.1, reused within 5 idle seconds | 32 idle connections |
 //!
 //! Requests are not rate-limited by the client. client-go allows 5 per second by default (`rest/config.go`), and
-//! controller-runtime switches that off: API priority and fairness in the API server shares it out between users.
+//! controller-runtime switches that off: API priority and fairness limits each client in the API server.
 //!
 //! Inside, `router` chooses a pool per request: `h2_pool` or `h1_pool`.
 //! `dial` and `connector` open connections, through a proxy if there is one, and `plugin` runs `exec`

@@ -22,7 +22,7 @@
 //! | plugin failed or ran less than 5 s ago | it is not run again |
 //! | plugin exceeds [`NON_INTERACTIVE_TIMEOUT`], or [`INTERACTIVE_TIMEOUT`] at a terminal | it is killed, and has failed |
 //!
-//! client-go has no such limit. Here all requests wait for the plugin, so one that hangs would stop the program without
+//! client-go has no time limit. Here all requests wait for the plugin, so one that hangs would stop the program without
 //! an error.
 
 use std::{

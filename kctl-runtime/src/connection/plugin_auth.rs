@@ -36,11 +36,11 @@ pub(super) struct PluginAuth {
     /// Kept, because each new certificate builds a TLS setup from it.
     config: Arc<Config>,
     limits: Limits,
-    now: Arc<Mutex<Now>>,
+    current: Arc<Mutex<CurrentCredential>>,
 }
 
 /// The connections of the current credential. Watches with an older credential keep their connection until they end.
-struct Now {
+struct CurrentCredential {
     /// The credential that requests send now.
     credential: Arc<Credential>,
     /// Connections whose handshakes showed the certificate of `credential`.
@@ -57,14 +57,14 @@ impl PluginAuth {
     /// Certificates, keys or the server name cannot be read.
     async fn router(&self) -> kube::Result<(Arc<Credential>, Router)> {
         let credential = self.plugin.credential().await;
-        let mut now = self.now.lock();
-        if !Arc::ptr_eq(&now.credential, &credential) {
-            if !now.credential.has_identity_of(&credential) {
-                now.router = connect(&self.config, &credential, self.limits)?;
+        let mut current = self.current.lock();
+        if !Arc::ptr_eq(&current.credential, &credential) {
+            if !current.credential.has_identity_of(&credential) {
+                current.router = connect(&self.config, &credential, self.limits)?;
             }
-            now.credential = credential.clone();
+            current.credential = credential.clone();
         }
-        Ok((credential, now.router.clone()))
+        Ok((credential, current.router.clone()))
     }
 
     /// Creates the service with the credential that the plugin returned when the client was built.
@@ -74,7 +74,12 @@ impl PluginAuth {
     pub(super) fn new(plugin: Arc<Plugin>, config: Config, limits: Limits) -> kube::Result<Self> {
         let credential = plugin.last_credential();
         let router = connect(&config, &credential, limits)?;
-        Ok(Self { plugin, config: Arc::new(config), limits, now: Arc::new(Mutex::new(Now { credential, router })) })
+        Ok(Self {
+            plugin,
+            config: Arc::new(config),
+            limits,
+            current: Arc::new(Mutex::new(CurrentCredential { credential, router })),
+        })
     }
 }
 

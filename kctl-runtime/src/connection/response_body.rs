@@ -19,15 +19,15 @@ use super::{h1_idle::UsedConnection, h2_stream::Stream};
 
 /// The body of a response.
 ///
-/// At most one of `on` and `over` is set: the response comes over a stream of a shared connection, or over a
+/// At most one of `stream` and `connection` is set: the response comes over a stream of a shared connection, or over a
 /// connection of its request alone. An upgraded connection has neither, because its task keeps it.
 pub(super) struct ResponseBody {
     /// Dropped first, so that a connection is free if the rest of an unread body has arrived.
     body: Incoming,
     /// HTTP/2: keeps the stream counted until the body ends.
-    on: Option<Stream>,
+    stream: Option<Stream>,
     /// HTTP/1.1: the connection, which this body has to poll.
-    over: Option<UsedConnection>,
+    connection: Option<UsedConnection>,
     /// Permit of one of the long lists over HTTP/1.1 that may run at once.
     list_permit: Option<OwnedSemaphorePermit>,
 }
@@ -35,17 +35,17 @@ pub(super) struct ResponseBody {
 impl ResponseBody {
     /// Creates a body that holds nothing else yet.
     pub(super) fn new(body: Incoming) -> Self {
-        Self { body, on: None, over: None, list_permit: None }
+        Self { body, stream: None, connection: None, list_permit: None }
     }
 
     /// Occupies this stream until the body ends.
     pub(super) fn with_stream(self, stream: Stream) -> Self {
-        Self { on: Some(stream), ..self }
+        Self { stream: Some(stream), ..self }
     }
 
     /// Reads the body from this HTTP/1.1 connection, which is free afterwards.
     pub(super) fn with_connection(self, connection: UsedConnection) -> Self {
-        Self { over: Some(connection), ..self }
+        Self { connection: Some(connection), ..self }
     }
 
     /// Keeps the permit of a long list until the body ends.
@@ -58,8 +58,8 @@ impl ResponseBody {
     /// Releases everything once the body ended.
     fn end(&mut self) {
         self.list_permit = None;
-        self.over = None;
-        self.on = None;
+        self.connection = None;
+        self.stream = None;
     }
 
     /// Releases everything after a read error.
@@ -67,7 +67,7 @@ impl ResponseBody {
     /// On a shared connection that error is the first sign that the connection is dead, so the next request opens a new
     /// one instead of failing as well.
     fn fail(&mut self) {
-        if let Some(stream) = self.on.take() {
+        if let Some(stream) = self.stream.take() {
             stream.mark_lost();
         }
         self.end();
@@ -88,7 +88,7 @@ impl Body for ResponseBody {
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let response = self.get_mut();
         let mut body = Pin::new(&mut response.body);
-        let frame = ready!(match &mut response.over {
+        let frame = ready!(match &mut response.connection {
             Some(connection) => connection.poll(context, |context| body.as_mut().poll_frame(context)),
             None => body.poll_frame(context),
         });

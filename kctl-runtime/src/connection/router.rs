@@ -7,7 +7,7 @@
 //! CPU that HTTP/1.1 does not. On a shared connection a watch event also waits behind the bytes of a large list.
 //!
 //! kube's tracing layer is not used, since this service replaces it: [`Router`] opens the span `HTTP` at debug level
-//! with the same fields.
+//! with the same fields, except `otel.status_code`.
 
 use std::{
     sync::Arc,
@@ -48,10 +48,10 @@ pub(super) struct Router {
     /// Streams that do not end by themselves.
     watches: H2Pool,
     /// For long responses when HTTP/1.1 has no free permit.
-    further: H2Pool,
+    overflow: H2Pool,
     /// Everything else.
     h1: H1Pool,
-    /// Permits for long responses over HTTP/1.1. No request waits for one: beyond the bound `further` is used.
+    /// Permits for long responses over HTTP/1.1. No request waits for one: beyond the bound `overflow` is used.
     long: Arc<Semaphore>,
 }
 
@@ -64,7 +64,7 @@ impl Router {
         let (both, http1) = (Connector::from_config(config, Alpn::Both)?, Connector::from_config(config, Alpn::Http1)?);
         Ok(Self {
             watches: H2Pool::new(both.clone(), limits, StreamLimit::Learned),
-            further: H2Pool::new(both, limits, StreamLimit::Given),
+            overflow: H2Pool::new(both, limits, StreamLimit::Given),
             h1: H1Pool::new(http1, limits),
             long: Arc::new(Semaphore::new(N_LONG_MAX)),
         })
@@ -74,10 +74,10 @@ impl Router {
     async fn send(self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         match Route::for_request(&request) {
             Route::Watch => Ok(self.watches.send(request).await?),
-            Route::Ask => self.h1.send(request).await,
+            Route::Http1 => self.h1.send(request).await,
             Route::Long => match self.long.try_acquire_owned() {
                 Ok(permit) => Ok(self.h1.send(request).await?.map(|response| response.with_list_permit(permit))),
-                Err(_all_taken) => Ok(self.further.send(request).await?),
+                Err(_all_taken) => Ok(self.overflow.send(request).await?),
             },
             Route::Upgrade => self.h1.upgrade(request).await,
         }
@@ -121,7 +121,7 @@ enum Route {
     /// HTTP/1.1 if a permit is free, an HTTP/2 stream otherwise.
     Long,
     /// HTTP/1.1.
-    Ask,
+    Http1,
     /// An HTTP/1.1 connection that becomes something else.
     Upgrade,
 }
@@ -139,7 +139,7 @@ impl Route {
         } else if is_streaming(request.uri()) {
             Self::Watch
         } else {
-            Self::Ask
+            Self::Http1
         }
     }
 }

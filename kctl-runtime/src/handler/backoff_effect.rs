@@ -23,7 +23,7 @@ pub(crate) fn effect_on_primary(change: &Change<Stored>) -> BackoffEffect {
     }
     let (old, new) = (old.json(), new.json());
     let (Some(old), Some(new)) = (fields(&old), fields(&new)) else { return BackoffEffect::End };
-    if !equal_except(&old, &new, &own_writes::NOT_SPECIFIED) {
+    if !equal_except(&old, &new, &own_writes::NON_SPEC_FIELDS) {
         return BackoffEffect::Reset;
     }
     match (metadata(&old), metadata(&new)) {

@@ -69,8 +69,8 @@ const TAG_PRIMARY_BIT: usize = 6;
 /// All tags that represent a changed object.
 pub(crate) const RELATION_TAGS: u32 = u32::MAX << TAG_PRIMARY_BIT;
 
-/// Returns the tag for changes of one relation of a declaration: 0 is the primary. With more than 25 cached kinds, the
-/// further ones share the last tag.
+/// Returns the tag for changes of one relation of a declaration: 0 is the primary. With more than 25 further cached
+/// kinds, the rest share the last tag.
 pub(crate) fn relation_tag(index: usize) -> u32 {
     1 << (TAG_PRIMARY_BIT + index).min(31)
 }

@@ -118,7 +118,7 @@ enum VersionRepr {
 }
 
 impl Version {
-    /// Returns `true` if the object has no version, which is the response to a dry run.
+    /// Returns `true` if the object has no version, as in the response to a dry run of a create.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }

@@ -71,7 +71,7 @@ struct DecodeCache {
 }
 
 impl DecodeCache {
-    /// Inserts a value and returns those that were removed to make room.
+    /// Inserts a value and returns those that were removed to make room. A value that is not kept is returned itself.
     ///
     /// The caller drops them after it released the lock.
     fn insert(&mut self, id: StateId, n_bytes: usize, value: Decoded) -> Vec<Entry> {

@@ -28,7 +28,7 @@ const COMPRESSION_RATIO_MIN: usize = 3;
 const COMPRESSED_PER_DICTIONARY: usize = 16;
 /// … or for this many tried ones, so that dictionaries never take more memory than they save.
 const SEEN_PER_DICTIONARY: usize = 256;
-/// Where compression saves less than a quarter, one of this many objects is still tried, because later
+/// Where compression saves less than a quarter, this many objects are skipped for each that is still tried. Later
 /// objects may be more alike.
 const UNLIKE_PER_TRIED: usize = 16;
 /// The savings are measured over this many bytes; after twice as many, older results count half.

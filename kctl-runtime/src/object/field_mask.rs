@@ -114,10 +114,10 @@ impl FieldMask {
     /// The JSON is broken, or a value on the way to a kept field is not an object.
     pub(super) fn apply(&self, json: &str) -> Result<Option<MaskedFields>, serde_json::Error> {
         let Fields::Some(members) = &self.0 else { return Ok(None) };
-        let mut slim = MaskedFields::default();
+        let mut kept = MaskedFields::default();
         let mut reader = serde_json::Deserializer::from_str(json);
-        reader.deserialize_map(Root { members, slim: &mut slim })?;
-        Ok(Some(slim))
+        reader.deserialize_map(Root { members, out: &mut kept })?;
+        Ok(Some(kept))
     }
 }
 
@@ -174,7 +174,7 @@ pub(super) fn json(meta: &Meta, text: &str, n_metadata: usize) -> String {
 /// Visits the members of an object and writes down those that are kept.
 struct Root<'a> {
     members: &'a BTreeMap<Cow<'static, str>, Fields>,
-    slim: &'a mut MaskedFields,
+    out: &'a mut MaskedFields,
 }
 
 impl<'de> Visitor<'de> for Root<'_> {
@@ -188,9 +188,9 @@ impl<'de> Visitor<'de> for Root<'_> {
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             let fields = self.members.get(&*name);
             if name == "metadata" {
-                map.next_value_seed(Metadata { fields, out: &mut self.slim.metadata })?;
+                map.next_value_seed(Metadata { fields, out: &mut self.out.metadata })?;
             } else {
-                member(&mut map, &name, fields, &mut self.slim.members)?;
+                member(&mut map, &name, fields, &mut self.out.members)?;
             }
         }
         Ok(())

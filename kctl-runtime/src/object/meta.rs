@@ -115,7 +115,8 @@ impl Meta {
         self.generation.map(NonZeroI64::get)
     }
 
-    /// Returns the time of the delete request, if there was one.
+    /// Returns `metadata.deletionTimestamp`: the time of the delete request plus the grace period. `None` without a
+    /// delete request.
     ///
     /// An object with it is terminating: it disappears once its finalizers are removed and its grace
     /// period is over.

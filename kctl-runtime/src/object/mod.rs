@@ -35,7 +35,7 @@
 //! - Objects of one store share equal labels, owner references and namespaces. Their JSON is
 //!   compressed against similar objects, with at most [`DICTIONARIES_MAX`] dictionaries tried for each.
 //! - Decoded values are dropped again when newer ones exceed [`DECODED_BYTES_MAX`], or when they are not read for a while:
-//!   10 s, and up to a minute more in a process that receives nothing.
+//!   10 to 20 s, and up to a minute more in a process that receives nothing.
 //!
 //! [`Uid`], [`Version`] and [`Time`] are the strings of the metadata in a few bytes each. They compare
 //! with `str` and print exactly as the API server wrote them.

@@ -51,7 +51,7 @@ pub struct Stored {
     text: Text,
     /// For an object that is only partly kept: the offset in the string where the fields outside of the metadata begin.
     /// `None` if the JSON is whole.
-    slim: Option<u32>,
+    n_metadata: Option<u32>,
     /// The key of this state in the ring of decoded values.
     id: decode_cache::StateId,
 }
@@ -81,8 +81,8 @@ impl Stored {
     /// As `accept`; also if a kept path leads through a value that is not an object.
     pub(crate) fn accept_masked(kind: &Kind, json: &str, field_mask: &FieldMask) -> Result<Self, DecodeError> {
         let (head, meta) = read(kind, json)?;
-        if let Some(slim) = Self::apply_mask(kind, &meta, json, field_mask)? {
-            return Ok(slim);
+        if let Some(masked) = Self::apply_mask(kind, &meta, json, field_mask)? {
+            return Ok(masked);
         }
         Ok(Self::new(meta, managed_fields::remove(json, head.managed_fields, "")))
     }
@@ -106,8 +106,8 @@ impl Stored {
         if let Some(cached) = cached(&meta) {
             return Ok(Ok(cached));
         }
-        if let Some(slim) = Self::apply_mask(kind, &meta, json, field_mask)? {
-            return Ok(Err(slim));
+        if let Some(masked) = Self::apply_mask(kind, &meta, json, field_mask)? {
+            return Ok(Err(masked));
         }
         let name = if head.is_typed {
             String::new()
@@ -118,7 +118,7 @@ impl Stored {
     }
 
     fn new(meta: Meta, json: Box<str>) -> Self {
-        Self { meta, text: Text::Plain(json), slim: None, id: decode_cache::StateId::new() }
+        Self { meta, text: Text::Plain(json), n_metadata: None, id: decode_cache::StateId::new() }
     }
 
     /// Cuts an object down to the kept fields; `None` if all are kept.
@@ -128,9 +128,9 @@ impl Stored {
             name: meta.key.to_string(),
             source,
         })?;
-        Ok(cut.map(|slim| {
-            let (text, n_metadata) = slim.into_text();
-            Self { slim: Some(n_metadata), ..Self::new(meta.clone(), text) }
+        Ok(cut.map(|fields| {
+            let (text, n_metadata) = fields.into_text();
+            Self { n_metadata: Some(n_metadata), ..Self::new(meta.clone(), text) }
         }))
     }
 
@@ -139,8 +139,8 @@ impl Stored {
     /// Only `resourceVersion` may differ then. It is always `false` for an object that is kept whole,
     /// because a reader may look at any field, `managedFields` aside.
     pub(crate) fn equals_except_version(&self, other: &Self) -> bool {
-        let both_slim = self.slim.is_some() && self.slim == other.slim;
-        both_slim && self.meta.equals_except_version(&other.meta) && self.json_text() == other.json_text()
+        let both_masked = self.n_metadata.is_some() && self.n_metadata == other.n_metadata;
+        both_masked && self.meta.equals_except_version(&other.meta) && self.json_text() == other.json_text()
     }
 
     /// Shares parts with other objects of the store and compresses the JSON where that pays.
@@ -178,8 +178,8 @@ impl Stored {
 
     /// Returns the object as JSON: without `managedFields`, and only the fields that the cache keeps.
     ///
-    /// The string is borrowed unless the object was compressed or only partly kept. An object without the fields that a
-    /// [`FieldMask`] left out has no `apiVersion` and `kind`.
+    /// The string is borrowed unless the object was compressed or only partly kept. A partly kept object has no
+    /// `apiVersion` and `kind`, unless its [`FieldMask`] names them.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
@@ -192,7 +192,7 @@ impl Stored {
     /// ```
     pub fn json(&self) -> Cow<'_, str> {
         let text = self.json_text();
-        match self.slim {
+        match self.n_metadata {
             None => text,
             Some(n_metadata) => Cow::Owned(field_mask::json(&self.meta, &text, n_metadata as usize)),
         }

@@ -32,14 +32,14 @@ use crate::{
 const RETRY_MIN: Duration = Duration::from_millis(100);
 /// Longest wait after a failure, without the jitter.
 const RETRY_MAX: Duration = Duration::from_secs(5);
-/// Number of comparisons of versions that are not numbers, before the objects are listed again: the watch gets this
-/// long to bring the newest state.
+/// Number of comparisons of versions that are not numbers, before the objects are listed again. With the waits between
+/// them, the watch gets about 40 s to bring the newest state.
 const OPAQUE_TRIES: u32 = 12;
 /// Interval and number of the checks whether the cache has caught up, before the objects are listed again. The missing
 /// event is usually in flight.
 const RECHECKS: (Duration, u32) = (Duration::from_millis(20), 10);
 
-/// One item of a metadata list, without its fields other than name, uid and version.
+/// One item of a metadata list, with only its key, uid and version.
 #[derive(Deserialize)]
 struct Item {
     metadata: ItemMeta,

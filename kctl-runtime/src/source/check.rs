@@ -6,7 +6,8 @@ use crate::object::{DecodeError, Readable, Stored};
 /// The way in which an object arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// In a watch event: handlers read it at once, so its decoded form is kept for a while.
+    /// In a watch event, or in the response to a write. Handlers read it at once, so its decoded form is kept for a
+    /// while.
     Alone,
     /// In a list: the following objects would evict its decoded form before it is read.
     Listed,

@@ -115,7 +115,7 @@ pub struct Source {
     pub(super) moving: tokio::sync::Mutex<()>,
     /// Number of concurrent lists in progress ([`Delta::Listing`](crate::store::Delta::Listing)).
     pub(super) n_lists: AtomicU32,
-    /// The number of tenures that had begun before the last comparison with the newest state.
+    /// The number of slots that had been gained before the last comparison with the newest state.
     pub(super) listed_gains: Arc<AtomicU64>,
 }
 
@@ -175,8 +175,10 @@ impl Source {
     /// A stream needs less memory of the API server, and twice the CPU of a list (measured, `benches/README.md`). The
     /// default is a list.
     ///
-    /// A server without support answers 400, 405 or 422, or sends no end of the initial state within ten seconds. Then
-    /// the source falls back to lists. client-go uses streams by default (`WatchListClient`), with the same fallback.
+    /// A server without support answers 400, 405 or 422, or never ends the initial state. So the source uses lists for
+    /// good after such an answer, or after a stream of ten seconds or more that ended or fell silent before that.
+    /// client-go uses streams by default (`WatchListClient`), and falls back to lists as well. A cache that is filtered
+    /// by slots is always listed.
     pub fn stream_state(&self) {
         self.streams.store(true, Ordering::Relaxed);
     }
@@ -330,7 +332,7 @@ impl Source {
         &self.store
     }
 
-    /// Returns the namespaces that are listed and watched now; empty for all.
+    /// Returns the namespaces that are listed and watched now. Empty if all are, or after the last one was removed.
     ///
     /// It starts with the namespaces of the [`WatchConfig`], and follows changes at run time.
     pub fn namespaces(&self) -> Vec<String> {

@@ -62,7 +62,7 @@ pub(crate) struct Filter {
     pub(super) selection: ServerSelection,
 }
 
-/// The metadata that decides.
+/// The part of the metadata that decides if an object is selected.
 #[derive(Deserialize, Default, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ObjectHead<'a> {

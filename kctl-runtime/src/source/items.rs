@@ -7,7 +7,7 @@
 //! JSON within to the decoder of the item.
 //!
 //! A list that ends early is an error. Otherwise a response that a proxy cut off would look like a deletion of
-//! everything after the cut.
+//! everything after the cut. A JSON object without `items` is an error too, because it would look like an empty list.
 
 use std::ops::Range;
 
@@ -28,6 +28,9 @@ pub(super) enum ListError {
     /// The response ended before the closing brace.
     #[error("truncated list response")]
     Unfinished,
+    /// The object has no list of items, such as the `{}` or the error page of a proxy with status 200.
+    #[error("the response is not a list: it has no `items`")]
+    NoItems,
     /// `metadata` is not an object, or its `resourceVersion` or `continue` is not a string.
     #[error("the list's metadata cannot be read: {0}")]
     Metadata(#[from] serde_json::Error),
@@ -84,6 +87,8 @@ pub(super) struct Items {
     /// Progress within the value that starts at `begin`.
     value: Value,
     meta: ListMeta,
+    /// Is `true` once `items` was a list or `null`.
+    has_items: bool,
 }
 
 impl Items {
@@ -96,6 +101,7 @@ impl Items {
             position: Position::Begin,
             value: Value::default(),
             meta: ListMeta::default(),
+            has_items: false,
         }
     }
 
@@ -119,7 +125,10 @@ impl Items {
             match (self.position, byte) {
                 (Position::Begin, b'{') | (Position::Items, b']') => self.skip_to(Position::Member),
                 (Position::Member, b'}') => self.skip_to(Position::End),
-                (Position::Value(Name::Items), b'[') => self.skip_to(Position::Items),
+                (Position::Value(Name::Items), b'[') => {
+                    self.has_items = true;
+                    self.skip_to(Position::Items);
+                }
                 (Position::Member | Position::Items, b',') | (Position::Value(_), b':') => self.skip_to(self.position),
                 (Position::Member, b'"') | (Position::Value(_) | Position::Items, _) => {
                     let Some(value) = self.take_value()? else { return Ok(None) };
@@ -163,8 +172,11 @@ impl Items {
         let text = &self.buffer[text];
         self.position = match self.position {
             Position::Value(name) => {
-                if name == Name::Metadata {
-                    self.meta = serde_json::from_slice(text)?;
+                match name {
+                    Name::Metadata => self.meta = serde_json::from_slice(text)?,
+                    // A server in Go may write an empty list as `null`.
+                    Name::Items => self.has_items = text == b"null",
+                    Name::Other => {}
                 }
                 Position::Member
             }
@@ -188,9 +200,13 @@ impl Items {
     /// Returns the metadata of the list after the last byte.
     ///
     /// # Errors
-    /// [`ListError::Unfinished`] if the list is not complete.
+    /// [`ListError::Unfinished`] if the list is not complete, [`ListError::NoItems`] if it is another JSON object.
     pub(super) fn end(self) -> Result<ListMeta, ListError> {
-        if self.position == Position::End { Ok(self.meta) } else { Err(ListError::Unfinished) }
+        match self.position {
+            Position::End if self.has_items => Ok(self.meta),
+            Position::End => Err(ListError::NoItems),
+            _ => Err(ListError::Unfinished),
+        }
     }
 }
 
@@ -265,10 +281,9 @@ mod tests {
 
     #[test]
     fn items_do_not_depend_on_chunk_boundaries() {
-        let cases: [(&str, &[&str], &str); 7] = [
+        let cases: [(&str, &[&str], &str); 6] = [
             (r#"{"metadata":{"resourceVersion":"7"},"items":[]}"#, &[], "7"),
             (r#"{"metadata":{"resourceVersion":"7"},"items":null}"#, &[], "7"),
-            (r"{}", &[], ""),
             (
                 r#"{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[{"a":"]}"},{"b":[{}]}]}"#,
                 &[r#"{"a":"]}"}"#, r#"{"b":[{}]}"#],
@@ -307,6 +322,12 @@ mod tests {
             (r#"{"items":[}"#, "the list is not a JSON object at byte 10"),
             (r#"{"items":[]} {"#, "the list is not a JSON object at byte 13"),
             (r#"{"items":}"#, "the list is not a JSON object at byte 9"),
+            ("{}", "the response is not a list: it has no `items`"),
+            (r#"{"kind":"Status","metadata":{},"status":"Success"}"#, "the response is not a list: it has no `items`"),
+            (
+                r#"{"metadata":{"resourceVersion":"7"},"items":{"a":1}}"#,
+                "the response is not a list: it has no `items`",
+            ),
         ];
         for (list, expected) in cases {
             for chunk_len in 1..=list.len().max(1) {

@@ -129,8 +129,8 @@ pub enum Presence {
     Optional,
 }
 
-/// The hash of a watch config seeds the jitter of its requests. A required kind adds nothing to it, so that recorded seeds
-/// of simulations from before there were optional kinds mean the same runs.
+/// The hash of a watch config seeds the jitter of its requests. A required kind adds nothing to it. So a seed of a
+/// simulation that was recorded before optional kinds existed still produces the same run.
 impl Hash for Presence {
     fn hash<H: Hasher>(&self, state: &mut H) {
         if *self == Self::Optional {

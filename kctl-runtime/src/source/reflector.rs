@@ -29,7 +29,8 @@
 //! - A [`Delta::Replace`] is a complete state of one version. A list that breaks off, or pages of two lists, never
 //!   become one.
 //! - The version of a watch never falls, except by [`Delta::Restore`]. That needs two lists in a row that are older
-//!   than a known version, because one alone may come from a server that lags behind.
+//!   than a known version, because one alone may come from a server that lags behind. It relies on a server that sends
+//!   events in order. A repeated older event lowers the version until the next one; the store ignores its state.
 //! - A wait is always bounded, and a request always follows: no sequence of responses stops the reflector.
 //!
 //! `reflector_model.rs` checks them with random sequences of responses against a model of an API server.
@@ -362,7 +363,7 @@ impl Reflector {
     /// Handles the end of a stream before its initial state is complete.
     ///
     /// The state is thrown away: a server may have been stopped. A stream that took longer than [`STREAM_SILENCE_MAX`]
-    /// shows that the server does not know the option.
+    /// probably comes from a server that does not know the option. Lists are correct with every server.
     fn handle_stream_end(&mut self, lasted: Duration) -> Vec<Effect> {
         self.objects.clear();
         if lasted < STREAM_SILENCE_MAX {

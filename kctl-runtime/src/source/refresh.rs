@@ -2,7 +2,7 @@
 //!
 //! A write without a response may have happened. The watch would report it some time, but a reconcile that starts
 //! before that might repeat it. It would create a second object, or count one too few. So the [worker](crate::worker)
-//! reads here first, through `UncertainWrites::resolve`, and calls the function after the response. The
+//! reads here first, through `UncertainWrites::resolve`, and calls the reconcile function after the response. The
 //! [writer](crate::writer) uses the same reads if the response to a write lacks the object.
 //!
 //! The response comes from the newest state, not from the watch cache of the API server. It enters the store as a delta

@@ -1,4 +1,5 @@
-//! The state of the selection by the API server: what was requested for each scope, and what the server said.
+//! The state of the selection by the API server: the slots that each scope's last request selected, and if the server
+//! honours the selector.
 
 use std::{
     fmt,

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use crate::{key::ObjectKey, object::Stored, store::NamespaceScope};
 
 /// Maximum number of unreadable objects that a source remembers. Further ones are counted and logged, and get no event;
-/// their finalizers remain until other objects become readable or are deleted.
+/// their finalizers remain until other objects become readable or are deleted, and these arrive again.
 pub const UNREADABLE_MAX: usize = 1_000;
 
 /// The number of a list, in the order in which lists began.

@@ -184,7 +184,8 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets `primary(read_only)`: the controller does not write the status.
+    /// Sets `primary(read_only)`: the controller does not write the status. Call it after [`status`](Self::status),
+    /// which replaces its effect.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.spec.has_status = false;
@@ -356,7 +357,6 @@ impl<C: Controller> SpecBuilder<C> {
         for (relation, (crd, schema)) in self.spec.relations.iter_mut().zip(self.definitions) {
             (relation.crd, relation.schema) = (crd, schema);
         }
-        // Owner references never cross clusters.
         for owned in self.spec.relations.iter_mut().filter(|relation| relation.declared_as == RelationKind::Owned) {
             owned.cluster.clone_from(&self.spec.primary.cluster);
         }

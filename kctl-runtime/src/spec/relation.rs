@@ -150,8 +150,9 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     /// Sets `map = f`, which returns the primaries that a changed object matters for.
     ///
     /// It is called for the old and the new state of an update, like controller-runtime's
-    /// `EnqueueRequestsFromMapFunc`. It runs in a task next to the store's and must not block: while it runs, no
-    /// change of the kind reaches this controller. The second argument is the cache of the primaries.
+    /// `EnqueueRequestsFromMapFunc`. It runs in its own task, so a slow one delays no other controller. While it runs,
+    /// no other change of the kind reaches this controller, so it should be quick and send no requests. The second
+    /// argument is the cache of the primaries; in a sharded program it may have only this replica's primaries.
     #[must_use]
     pub fn map(mut self, f: impl Fn(&K, &Store<C::Primary>) -> Vec<Key<C::Primary>> + Send + Sync + 'static) -> Self
     where
@@ -181,7 +182,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     /// use kctl_runtime::{spec::Relation, store::Change};
     ///
     /// // Only changes of the data, not of labels or annotations.
-    /// let relation = Relation::<Settings, Secret>::read("reads = Secret").when(|change| match change {
+    /// let relation = Relation::<Settings, Secret>::watched("watches = Secret(map = f)").when(|change| match change {
     ///     Change::Updated { old, new } => old.data != new.data,
     ///     _ => true,
     /// });

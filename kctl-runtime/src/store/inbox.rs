@@ -33,7 +33,7 @@ struct Messages<M> {
     is_over: bool,
 }
 
-/// Room for one message.
+/// Room for one message. [`put`](Self::put) has to follow: a reservation that is dropped does not give its room back.
 pub(super) struct Reservation<'a, M> {
     inbox: &'a Inbox<M>,
     /// The moment at which the sender asked for room.

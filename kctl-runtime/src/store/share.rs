@@ -24,7 +24,8 @@ pub(crate) trait Share: Send + Sync {
     /// Returns `true` if this replica owns no slot.
     fn is_empty(&self) -> bool;
 
-    /// Returns how many slots were gained so far.
+    /// Returns how many slots were gained so far. Each gain begins a tenure (`shard/tenure.rs`), so this is also the
+    /// number of tenures that have begun.
     fn n_gained(&self) -> u64;
 
     /// Returns how often a slot was gained or lost so far.

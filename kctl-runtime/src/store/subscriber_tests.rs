@@ -65,7 +65,7 @@ async fn subscriber_dropped_during_a_list_gets_nothing_more() {
         store.push_and_wait(list(2)).await;
         assert_eq!(*goes.lock(), ["a", "b"], "late: {comes_late}");
         assert_eq!(*stays.lock(), ["a", "b", "c", "a", "b", "c"], "late: {comes_late}");
-        assert_eq!(kept.strong_count(), 0, "nothing keeps the handler of who has gone");
+        assert_eq!(kept.strong_count(), 0, "nothing keeps the handler of a dropped subscriber");
         writer.abort();
     }
 }
@@ -136,7 +136,7 @@ async fn subscribers_under_load_miss_nothing() {
     }
     for known in gone {
         assert_eq!(known.lock().complaints, [""; 0], "the changes that it received until it left fit together");
-        assert_eq!(Arc::strong_count(&known), 1, "nothing keeps the handler of who has gone");
+        assert_eq!(Arc::strong_count(&known), 1, "nothing keeps the handler of a dropped subscriber");
     }
     writer.abort();
 }

@@ -83,7 +83,7 @@ impl Tombstones {
         self.by_uid.len()
     }
 
-    /// Returns `true` if no own delete waits for the watch, so that events need no check.
+    /// Returns `true` if no own delete waits for the watch, so that a list confirms none.
     pub(super) fn is_empty(&self) -> bool {
         self.by_uid.is_empty() && self.unreported.is_empty()
     }
@@ -93,7 +93,8 @@ impl Tombstones {
         self.by_uid.contains_key(uid) || self.ended.uids.contains(uid)
     }
 
-    /// Returns `true` if a state is from before a delete: of the object itself, or of an earlier object of its name.
+    /// Returns `true` if a state is from before a delete: of the object itself, or of its successor, a later object of
+    /// the same name.
     pub(super) fn blocks(&self, uid: &Uid, key: &ObjectKey, revision: Option<u64>) -> bool {
         let successor = || self.by_uid.get(self.by_key.get(key)?)?.revision;
         self.has(uid) || successor().zip(revision).is_some_and(|(last, revision)| last > revision)

@@ -23,6 +23,10 @@ use crate::{
 /// The cache may be behind the API server by the delay of its watch. It always contains this process's own writes. Use
 /// [`cx.live()`](crate::reconcile::Context::live) where an outdated answer would be wrong.
 ///
+/// In a sharded program the store of `cx.store` may have only this replica's share of the kind. A read that is not
+/// limited to the share panics, rather than show the objects of other replicas as absent. `App::cache_whole` caches all
+/// of them.
+///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use kctl_runtime::{key::Key, reconcile::{Context, Reads}, store::Store};
@@ -36,7 +40,8 @@ use crate::{
 /// ```
 pub struct Store<K> {
     shared: Arc<SharedStore>,
-    /// The part of the kind that is cached. `None` if all objects are, or if the reader asks for that part.
+    /// The part of the kind that is cached, for the check of each read. `None` if all objects are cached, and for
+    /// mappers, which need only the primaries of this replica.
     part: Option<Part>,
     kind: PhantomData<fn() -> K>,
 }
@@ -297,7 +302,7 @@ impl<K: Readable> Store<K> {
     /// ```
     ///
     /// # Panics
-    /// If the kind has no such index.
+    /// If the kind has no such index, or if a sharded program caches only a share of the kind.
     pub fn by_index<F: IndexFnPath<K>>(&self, index: F, value: &str) -> impl Iterator<Item = Arc<K>> + use<K, F> {
         let name = type_name_of_val(&index);
         self.check_whole("an index");

@@ -270,6 +270,7 @@ impl SharedStore {
                 subscriber.notify(change, origin);
             }
         }
+        // After the handlers, so that a synced store has delivered its initial objects.
         if complete != self.is_synced() {
             self.synced.store(complete, Ordering::SeqCst);
             if complete {
@@ -390,7 +391,8 @@ impl SharedStore {
     }
 
     /// Returns `true` if every scope has been listed. Becomes `false` again while the API server does not serve a
-    /// required kind, and while a new namespace is being listed.
+    /// required kind, and while a new namespace is being listed. For an optional kind that is no longer served, it is
+    /// `false` only until that is certain, after about twelve seconds.
     pub fn is_synced(&self) -> bool {
         self.synced.load(Ordering::SeqCst)
     }

@@ -16,16 +16,16 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 /// The error of a request to the API server, with the operation and the object it was about.
 ///
-/// Reconcile functions return it with `?`. The worker decides by two methods when the key is tried again:
+/// Reconcile functions return it with `?`. The error decides when the worker tries the key again:
 ///
 /// | Error | Sent | Next attempt |
 /// |---|---|---|
 /// | [`Rejected`](Self::Rejected) with `Retry-After` | yes | after that wait, at most a minute |
 /// | [`Rejected`](Self::Rejected), a conflict | yes | once the cache has a newer state |
+/// | [`Rejected`](Self::Rejected) with a 5xx, [`NoResponse`](Self::NoResponse), [`Unreadable`](Self::Unreadable) | yes | after the backoff; after a write, once the cache was listed again |
 /// | [`Rejected`](Self::Rejected) otherwise | yes | after the backoff |
-/// | [`NoResponse`](Self::NoResponse), [`Unreadable`](Self::Unreadable) | yes | after the backoff, on a cache that was listed again |
 /// | [`NotLeading`](Self::NotLeading), [`NotWatched`](Self::NotWatched), [`NotControlled`](Self::NotControlled) | no | after the backoff |
-/// | [`Unsendable`](Self::Unsendable), [`SecondController`](Self::SecondController), [`OtherNamespace`](Self::OtherNamespace), [`Undeclared`](Self::Undeclared) | no | after a change of the object: terminal |
+/// | [`Unsendable`](Self::Unsendable), [`SecondController`](Self::SecondController), [`OtherNamespace`](Self::OtherNamespace), [`Undeclared`](Self::Undeclared) | no | at the next event or resync: terminal |
 ///
 /// Match on a method rather than on a variant if you handle one case yourself:
 ///
@@ -200,7 +200,8 @@ impl ApiError {
     /// Builds [`Rejected`](Self::Rejected) from the body of a response.
     ///
     /// A body that is not a `Status` (a proxy's page, for example) becomes the message, cut after 500
-    /// characters and followed by the code. `retry_after` is the header's value; without one the body's `retryAfterSeconds` counts.
+    /// characters and followed by the code if the text lacks it. `retry_after` is the header's value; without one the
+    /// body's `retryAfterSeconds` counts.
     /// Only the `code` of a body with `kind: Status` replaces the HTTP status.
     ///
     /// ```
@@ -316,7 +317,7 @@ impl ApiError {
 
     /// Returns `true` for 404 because the server lacks the kind or the subresource.
     ///
-    /// The message has no name then (`k8s.io/apiserver`, `NewGenericServerResponse`); for an unknown group
+    /// The message has no name then (`k8s.io/apimachinery`, `NewGenericServerResponse`); for an unknown group
     /// the response is plain text.
     pub(crate) fn is_unknown_resource(&self) -> bool {
         let messages = ["the server could not find the requested resource", "404 page not found"];

@@ -26,7 +26,8 @@ const DELETED_LEN_MAX: usize = 1 << 30;
 const ERROR_BODY_LEN_MAX: usize = 64 << 10;
 /// Maximum number of tries of a request that is rejected with 429 or 503 and a `Retry-After`.
 const TRIES_MAX: u32 = 10;
-/// Longest wait for the response to a write or a page of a list.
+/// Longest wait for the response to a write or a read, for the head of a watch or a list, and between two chunks of a
+/// list.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Remedy for a certificate of the API server that no trusted authority has signed.

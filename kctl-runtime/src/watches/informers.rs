@@ -55,8 +55,8 @@ struct InformerTable {
     begun: bool,
 }
 
-/// Informers with the same key are shared. Informers of controllers that are limited to namespaces are separate,
-/// because their namespaces can change while other users want exactly those that they asked for.
+/// Identifies an informer: users with the same id share it. Informers of controllers that are limited to namespaces are
+/// separate, because their namespaces can change while other users want exactly those that they asked for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct InformerId {
     config: WatchConfig,
@@ -154,8 +154,8 @@ impl Informers {
         Ok(handle)
     }
 
-    /// Returns the informer for a relation of a controller. It keeps of each object at least what `field_mask` names. Their
-    /// number is bounded by the declarations.
+    /// Returns the informer for a relation of a controller. It keeps of each object at least what `field_mask` names.
+    /// [`INFORMERS_MAX`] does not apply, because the declarations bound the number of these informers.
     pub(crate) fn acquire_for_relation(
         &self,
         config: WatchConfig,

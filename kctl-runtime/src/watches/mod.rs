@@ -79,7 +79,7 @@ pub enum WatchError {
     #[error(transparent)]
     Discovery(#[from] ApiError),
     /// No controller is limited to namespaces, so none can be added or removed.
-    #[error("no controller is limited to namespaces: all of them are watched")]
+    #[error("no controller is limited to namespaces: all namespaces are watched")]
     NotLimited,
     /// [`INFORMERS_MAX`] informers are open.
     #[error("{INFORMERS_MAX} informers are open, which is the maximum; drop watches that are not needed")]
@@ -225,7 +225,7 @@ impl Watches {
     }
 
     /// Returns the namespaces to which controllers are limited now, by their declaration or by `--namespace`. Empty if
-    /// they are not limited.
+    /// they are not limited, or after the last namespace was removed.
     pub fn namespaces(&self) -> Vec<String> {
         self.informers.namespaces()
     }

@@ -287,7 +287,7 @@ impl<C: Reconcile> Pool<C> {
         };
         let failures = failures_before.saturating_add(1);
         let note = match decision {
-            Decision::Drop => format!("given up until it changes: {text}"),
+            Decision::Drop => format!("given up until the next event or resync: {text}"),
             Decision::RateLimited | Decision::RetryAfter(_) if failures == limit => {
                 format!("failed {failures} times in a row: {text}")
             }

@@ -72,7 +72,7 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// The key waits for a change. Its failures are reset.
+    /// The key waits for its next event or resync. Its failures are reset.
     Forget,
     /// The key is reconciled again after the time that the controller chose. Its failures are reset: the worker calls
     /// [`forget`](crate::queue::WorkQueue::forget) before it adds the key with

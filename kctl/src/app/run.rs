@@ -268,7 +268,7 @@ pub(super) fn observer() -> Observer {
             Decision::RateLimited => "retrying with backoff".to_owned(),
             Decision::RetryAfter(wait) => format!("retrying in {wait:?}"),
             Decision::Outdated { in_a_row } => format!("{in_a_row} conflicts in a row, retrying with backoff"),
-            _ => "not retried until it changes".to_owned(),
+            _ => "not retried until the next event or resync".to_owned(),
         };
         let (controller, key, trace_id) = (&report.controller, &report.key, report.trace);
         match &report.outcome {

@@ -163,7 +163,7 @@ function showFailing() {
     key: `${of.name} ${key.key}`,
     cells: [
       key.key, of.name, number(key.failures),
-      key.given_up ? ["given up until it changes", "bad"]
+      key.given_up ? ["given up until the next event or resync", "bad"]
         : key.next_try_seconds === null ? "now" : `in ${seconds(key.next_try_seconds)}`,
       [key.text || "not remembered: too many keys fail", "text"],
     ],

@@ -143,7 +143,7 @@ struct Failing {
     /// Failures in a row, or conflicts of a key that meets many. Always 1 for a key that was given up, since its queue
     /// has reset the count.
     failures: u32,
-    /// Time until the next attempt; `null` if it is running, or waits for a change.
+    /// Seconds until the next attempt; `null` if the key is running, ready or given up.
     next_try_seconds: Option<f64>,
     given_up: bool,
     text: String,
@@ -374,13 +374,13 @@ fn reconcile(PastReconcile { number, at, report }: PastReconcile) -> Reconcile {
         Outcome::TimedOut => ("timed out", String::new()),
     };
     let next = match &report.decision {
-        Decision::Forget => "when it changes".to_owned(),
+        Decision::Forget => "at the next event or resync".to_owned(),
         Decision::RequeueAfter(wait) => format!("in {}, as asked", format_millis(*wait)),
         Decision::RetryAfter(wait) => format!("again in {}", format_millis(*wait)),
         Decision::Outdated { in_a_row } if *in_a_row <= CONFLICTS_BEFORE_WARNING => "again with the newer state".into(),
         Decision::Outdated { in_a_row } => format!("again, with backoff: {in_a_row} conflicts in a row"),
         Decision::RateLimited => "again, with backoff".into(),
-        Decision::Drop => "given up until it changes".into(),
+        Decision::Drop => "given up until the next event or resync".into(),
     };
     Reconcile {
         number,

@@ -24,12 +24,12 @@ use crate::{
 /// The state at the beginning of a list, for its later pages.
 #[derive(Default)]
 pub(super) struct ListBegin {
-    /// The number of gained slots.
+    /// The number of slots that were gained before the request.
     gained: u64,
     list: ListNumber,
 }
 
-/// Number of lists that may be repeated because slots move during the request.
+/// Maximum number of lists of one read. A list during which a slot is gained is requested again.
 const GAINS_MAX: usize = 3;
 
 impl Source {

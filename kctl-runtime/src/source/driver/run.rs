@@ -85,8 +85,8 @@ impl Source {
         }
     }
 
-    /// Ends the scopes that were removed, and returns those that have to be listed and watched now. Of a scope that was
-    /// removed and added again, both.
+    /// Ends the scopes that were removed, and returns those that have to be listed and watched now. A scope that was
+    /// removed and added again is ended and returned.
     pub(super) async fn update_scopes(&self, handles: &mut Handles, start: Start) -> Vec<NamespaceScope> {
         let (removed, mut scopes) = self.scopes.take_removed();
         for scope in &removed {

@@ -33,7 +33,7 @@ const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// A watch that was open for this time works, even if it has sent no event yet.
 const WATCH_ESTABLISHED_AFTER: Duration = Duration::from_secs(1);
 
-/// The use of a line of a watch that continues.
+/// The content of a line after which the watch continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineUse {
     /// The line had an event.
@@ -161,7 +161,7 @@ impl Source {
     }
 
     /// Applies one line of a watch. Returns the rest for which the store has no room yet. With it comes the wait before
-    /// the next request if the watch is over, or else the use of the line.
+    /// the next request if the watch is over, or else the content of the line.
     ///
     /// An unreadable line or an `ERROR` event ends the watch. Events after it belong to an uncertain state.
     pub(super) fn apply_line(

@@ -29,7 +29,9 @@ impl Reflector {
     /// | watch | no response | probe after the wait |
     /// | watch | 429, unreadable line | same watch after the wait |
     /// | watch | other | list after the wait |
+    /// | probe | other | probe again after the wait |
     /// | stream | 400, 405, 422 | list, at once |
+    /// | stream | other | stream again after the wait |
     ///
     /// A `Retry-After` of the response prolongs the wait up to a minute, and never shortens it.
     pub(super) fn handle_error(&mut self, error: &ApiError) -> Vec<Effect> {

@@ -132,7 +132,8 @@ impl Cache {
         changes
     }
 
-    /// Applies objects that exist although the watch has passed their versions.
+    /// Applies objects that exist although the watch has passed their versions. The watermark is 0 during `apply`, and
+    /// must not be advanced by it: the old one is put back.
     pub(super) fn below_watermark<T>(&mut self, scope: &NamespaceScope, apply: impl FnOnce(&mut Self) -> T) -> T {
         let Some(watermark) = self.scopes.get_mut(scope).map(|watermark| std::mem::take(&mut watermark.revision))
         else {
