@@ -29,7 +29,8 @@ pub(crate) const DEPTH_MAX: usize = 127;
 /// empty object.
 ///
 /// # Errors
-/// Fails if the body cannot be parsed or has no kind.
+/// Fails if the body cannot be parsed, or if `apiVersion` or `kind` is not a string. A protobuf body also fails if its
+/// kind is not built in.
 pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value, String> {
     let unrecognized = |why: String| format!("the body must be a {kind}: {why}");
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -66,8 +67,8 @@ pub(crate) fn check_type_meta(value: &Value) -> Result<(), String> {
     };
     for field in ["apiVersion", "kind"] {
         let mut candidates = map.iter().filter(|(name, _)| name.eq_ignore_ascii_case(field));
-        if let Some((_, candidates)) = candidates.find(|(_, value)| !value.is_string() && !value.is_null()) {
-            return Err(type_error(field, "a string", candidates));
+        if let Some((_, wrong)) = candidates.find(|(_, value)| !value.is_string() && !value.is_null()) {
+            return Err(type_error(field, "a string", wrong));
         }
     }
     Ok(())
@@ -132,7 +133,7 @@ pub(crate) enum Integers {
     Wrapped,
 }
 
-/// Decodes a value recursively.
+/// The state of decoding one object.
 struct Decoder {
     /// The paths of unknown fields.
     unknown: Vec<String>,

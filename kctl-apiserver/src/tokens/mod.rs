@@ -1,6 +1,5 @@
 //! Service account tokens: decodes a JSON Web Token to the caller that it identifies, and checks that it is still
-//! valid.
-//! The server stores nothing about an issued token.
+//! valid. The server stores nothing about an issued token.
 //!
 //! Upstream: `pkg/serviceaccount/claims.go` and `pkg/serviceaccount/jwt.go`.
 
