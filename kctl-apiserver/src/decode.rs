@@ -1,8 +1,9 @@
 //! Decodes the body of a request into an object of its kind: rejects wrong types, and drops unknown fields and returns
 //! their paths.
 //!
-//! Bodies go through `body` (bytes to JSON), then `decode_typed` (JSON to the Go type of a built-in kind), or through `crd`
-//! for a custom kind. Decoding imitates Go's `encoding/json`: it drops nulls, and reports wrong types with their path.
+//! Bodies go through `body` (bytes to JSON), then `decode_typed` (JSON to the Go type of a built-in kind), or through
+//! `crd` for a custom kind. Decoding imitates Go's `encoding/json`: it drops nulls, and reports wrong types with their
+//! path.
 
 mod duplicates;
 mod repair;
@@ -24,8 +25,8 @@ use crate::{go, json_path::JsonPath, proto, schema::Schema};
 pub(crate) const DEPTH_MAX: usize = 127;
 
 /// Decodes a body of any media type into JSON. `kind` is the expected kind, for error messages. JSON and YAML are only
-/// checked for `apiVersion` and `kind` here; [`decode_typed`] checks the fields. Protobuf is decoded by the messages of its
-/// kind. The media type is compared without parameters and case. A `null` body is accepted; callers treat it as an
+/// checked for `apiVersion` and `kind` here; [`decode_typed`] checks the fields. Protobuf is decoded by the messages of
+/// its kind. The media type is compared without parameters and case. A `null` body is accepted; callers treat it as an
 /// empty object.
 ///
 /// # Errors

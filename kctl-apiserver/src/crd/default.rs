@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::{limits::BODY_LEN_MAX, schema::Schema};
 
 /// Fills in the defaults of the schema: for missing fields, and for nulls that are not `nullable`. Fields of a
-/// filled-in default get their own defaults. Then nulls are removed, except for those that are `nullable` or list items.
+/// filled-in default get their own defaults. Then nulls are removed, except for those that are `nullable` or list
+/// items.
 ///
 /// Upstream: `algorithm.go` and `prunenulls.go` in `pkg/apiserver/schema/defaulting` of apiextensions-apiserver.
 ///

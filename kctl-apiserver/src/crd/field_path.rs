@@ -2,8 +2,8 @@
 //!
 //! Upstream: `ValidFieldPath` in `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
 //!
-//! Grammar: steps of `.name` or `['key']`. List indexes are not supported. `rule_validation` rejects a rule whose path does
-//! not resolve, and `rules` appends the resolved path to the path of the value.
+//! Grammar: steps of `.name` or `['key']`. List indexes are not supported. `rule_validation` rejects a rule whose path
+//! does not resolve, and `rules` appends the resolved path to the path of the value.
 
 use serde_json::Value;
 
