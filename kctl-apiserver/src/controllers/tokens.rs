@@ -37,8 +37,7 @@ const SERVER: Writer = Writer { manager: "kube-apiserver", subresource: Subresou
 pub(super) enum TokenWork {
     /// A Secret of the type was created or changed.
     Secret(Key),
-    /// A Secret of the type was deleted, to which an account may refer. The account may still list the Secret in
-    /// `secrets`.
+    /// A Secret of the type was deleted. The account may still list it in `secrets`.
     Removed { account: Key, secret: String },
     /// A `ServiceAccount` was deleted.
     Account(Key),

@@ -42,7 +42,7 @@ pub(super) fn resolve(path: &str, schema: &Value) -> Option<String> {
 
 /// Splits a path into names, quoted keys and the delimiters `.`, `[` and `]`.
 ///
-/// The remaining input. Never fails: malformed input becomes tokens that `resolve` rejects.
+/// It holds the remaining input. It never fails: malformed input becomes tokens that `resolve` rejects.
 struct Tokens<'a>(&'a str);
 
 impl<'a> Iterator for Tokens<'a> {
