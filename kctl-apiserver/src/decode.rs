@@ -1,8 +1,9 @@
 //! Decodes the body of a request into an object of its kind: rejects wrong types, and drops unknown fields and returns
 //! their paths.
 //!
-//! Bodies go through `body` (bytes to JSON), then `decode_typed` (JSON to the Go type of a built-in kind), or through `crd`
-//! for a custom kind. Decoding imitates Go's `encoding/json`: it drops nulls, and reports wrong types with their path.
+//! Bodies go through `body` (bytes to JSON), then `decode_typed` (JSON to the Go type of a built-in kind), or through
+//! `crd` for a custom kind. Decoding imitates Go's `encoding/json`: it drops nulls, and reports wrong types with their
+//! path.
 
 mod duplicates;
 mod repair;
@@ -24,12 +25,13 @@ use crate::{go, json_path::JsonPath, proto, schema::Schema};
 pub(crate) const DEPTH_MAX: usize = 127;
 
 /// Decodes a body of any media type into JSON. `kind` is the expected kind, for error messages. JSON and YAML are only
-/// checked for `apiVersion` and `kind` here; [`decode_typed`] checks the fields. Protobuf is decoded by the messages of its
-/// kind. The media type is compared without parameters and case. A `null` body is accepted; callers treat it as an
+/// checked for `apiVersion` and `kind` here; [`decode_typed`] checks the fields. Protobuf is decoded by the messages of
+/// its kind. The media type is compared without parameters and case. A `null` body is accepted; callers treat it as an
 /// empty object.
 ///
 /// # Errors
-/// Fails if the body cannot be parsed or has no kind.
+/// Fails if the body cannot be parsed, or if `apiVersion` or `kind` is not a string. A protobuf body also fails if its
+/// kind is not built in.
 pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value, String> {
     let unrecognized = |why: String| format!("the body must be a {kind}: {why}");
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -66,8 +68,8 @@ pub(crate) fn check_type_meta(value: &Value) -> Result<(), String> {
     };
     for field in ["apiVersion", "kind"] {
         let mut candidates = map.iter().filter(|(name, _)| name.eq_ignore_ascii_case(field));
-        if let Some((_, candidates)) = candidates.find(|(_, value)| !value.is_string() && !value.is_null()) {
-            return Err(type_error(field, "a string", candidates));
+        if let Some((_, wrong)) = candidates.find(|(_, value)| !value.is_string() && !value.is_null()) {
+            return Err(type_error(field, "a string", wrong));
         }
     }
     Ok(())
@@ -132,7 +134,7 @@ pub(crate) enum Integers {
     Wrapped,
 }
 
-/// Decodes a value recursively.
+/// The state of decoding one object.
 struct Decoder {
     /// The paths of unknown fields.
     unknown: Vec<String>,

@@ -11,7 +11,7 @@
 //! | garbage collector | `garbage` | `garbage-collector-controller` |
 //! | namespaces | `namespaces` | `namespace-controller` |
 //! | quotas | `quotas` | `resourcequota-controller` |
-//! | root CA and default account | `accounts` | two controllers |
+//! | root CA and default account | `service_accounts` | `root-ca-certificate-publisher-controller`, `serviceaccount-controller` |
 //! | token Secrets | `tokens` | `serviceaccount-token-controller` |
 //! | CRDs, `APIServices` | `definitions`, `api_services` | always on |
 //!

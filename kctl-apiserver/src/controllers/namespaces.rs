@@ -6,9 +6,11 @@
 //!
 //! | condition | `True` if |
 //! |---|---|
-//! | `NamespaceContentRemaining` | objects are left, for example Pods in their grace period |
-//! | `NamespaceFinalizersRemaining` | objects are left that have finalizers |
+//! | `NamespaceContentRemaining` | objects are left after all Pods are gone |
+//! | `NamespaceFinalizersRemaining` | such objects have finalizers |
 //! | three about failures | never: discovery and deletion cannot fail here |
+//!
+//! While Pods remain, all conditions are `False`: upstream returns before it counts what remains.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -92,7 +94,8 @@ pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
     delete_objects(store, &pods, Some(&key.1), &mut remaining);
     let has_pods = !remaining.is_empty();
     if has_pods {
-        // While Pods remain, nothing else is deleted: they may need it to terminate.
+        // Nothing else is deleted yet: the Pods may need it to terminate. Upstream reports nothing either
+        // (`deleteAllContent`).
         remaining = RemainingObjects::default();
     } else {
         let inside: Vec<GroupResource> = store.tables().map(|(resource, _)| resource.clone()).collect();

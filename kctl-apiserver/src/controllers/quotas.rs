@@ -4,8 +4,7 @@
 //! The admission plugin only adds to `status.used`. Everything that lowers the usage is found by counting again:
 //!
 //! - an object was deleted,
-//! - an update has freed something (`Quota::frees_usage` of the kind), such as a Pod that has
-//!   ended,
+//! - an update has freed something (`Quota::frees_usage` of the kind), such as a Pod that has ended,
 //! - `spec.hard` of a quota is new or has changed.
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -11,7 +11,7 @@ use crate::{
     apply::{self, Request, Resets},
     kinds::rbac::cluster_role,
     lifecycle,
-    registry::kind::Subresource,
+    registry::{Resource, kind::Subresource},
     selector,
     store::{Key, Store},
 };
@@ -39,51 +39,66 @@ fn aggregate_rules<'a>(role: &Value, roles: &(impl Iterator<Item = &'a Value> + 
     Some(rules)
 }
 
-/// Updates all aggregated roles. The rules are applied with force, so that this controller owns them: a user who wrote
-/// them loses the field. Roles that aggregate aggregated roles take another pass, because each write queues all roles
-/// again. Each role sees the new rules of the roles before it, so two roles that aggregate each other agree. A role
-/// whose rules are up to date is not written. A failure is logged, and the role keeps its rules.
+/// Updates all aggregated roles by name. Each role sees the rules that this pass has written.
+///
+/// Every write starts again with the first role, so that roles that aggregate each other in a circle agree in the end:
+/// with a fixed order, three roles can pass different rules around forever. Upstream has no order (its workers take
+/// turns at random), so its circles agree by chance. A pass ends after as many writes as there are roles; its writes
+/// queue the next pass. This bounds the time under the lock.
 pub(super) fn aggregate(store: &mut Store) {
     let group_resource = cluster_role::KIND.group_resource();
     let Some(resource) = store.registry.any_version(&group_resource) else { return };
     let mut roles: Vec<Arc<Value>> = store.objects(&group_resource, None).collect();
-    let now = store.clock.seconds();
-    for index in 0..roles.len() {
-        let role = roles[index].clone();
-        let Some(rules) = aggregate_rules(&role, &roles.iter().map(AsRef::as_ref)) else { continue };
-        if role["rules"].as_array().map_or(rules.is_empty(), |current| *current == rules) {
-            continue;
-        }
-        let api_version = resource.api_version();
-        let request = Request {
-            schema: resource.schema(),
-            manager: MANAGER,
-            subresource: Subresource::Main,
-            api_version: &api_version,
-            versions: &resource.kind.storage,
-            now: &now,
-            has_status: false,
-            resets: Resets::NOTHING,
-            force: true,
-        };
-        let name = &role["metadata"]["name"];
-        let mut applied =
-            json!({ "kind": cluster_role::KIND.kind, "apiVersion": api_version, "metadata": { "name": name } });
-        if !rules.is_empty() {
-            applied["rules"] = rules.into();
-        }
-        match apply::apply(&request, Some(&role), &applied) {
-            Ok(mut new) => {
-                if new["rules"].is_null() {
-                    // Go writes an empty list as null.
-                    new["rules"] = Value::Null;
-                }
-                let key: Key = (String::new(), name.as_str().unwrap_or_default().into());
-                roles[index] = lifecycle::update(store, &group_resource, &key, &role, new);
-            }
-            Err(error) => tracing::error!(%error, %name, "failed to aggregate a role; its rules are unchanged"),
+    let (mut index, mut writes_left) = (0, roles.len());
+    while index < roles.len() && writes_left > 0 {
+        if let Some(new) = update_role(store, &resource, &roles[index], &roles) {
+            roles[index] = new;
+            index = 0;
+            writes_left -= 1;
+        } else {
+            index += 1;
         }
     }
+}
+
+/// Updates the rules of an aggregated role, and returns the written role. The rules are applied with force, so that
+/// this controller owns them: a user who wrote them loses the field. Returns `None` for a role without an aggregation
+/// rule, and for a role whose rules are up to date: it is not written. A failure is logged, and the role keeps its
+/// rules.
+fn update_role(store: &mut Store, resource: &Resource, role: &Arc<Value>, roles: &[Arc<Value>]) -> Option<Arc<Value>> {
+    let rules = aggregate_rules(role, &roles.iter().map(AsRef::as_ref))?;
+    if role["rules"].as_array().map_or(rules.is_empty(), |current| *current == rules) {
+        return None;
+    }
+    let (now, api_version) = (store.clock.seconds(), resource.api_version());
+    let request = Request {
+        schema: resource.schema(),
+        manager: MANAGER,
+        subresource: Subresource::Main,
+        api_version: &api_version,
+        versions: &resource.kind.storage,
+        now: &now,
+        has_status: false,
+        resets: Resets::NOTHING,
+        force: true,
+    };
+    let name = &role["metadata"]["name"];
+    let mut applied =
+        json!({ "kind": cluster_role::KIND.kind, "apiVersion": api_version, "metadata": { "name": name } });
+    if !rules.is_empty() {
+        applied["rules"] = rules.into();
+    }
+    let mut new = apply::apply(&request, Some(role), &applied)
+        .inspect_err(|error| tracing::error!(%error, %name, "failed to aggregate a role; its rules are unchanged"))
+        .ok()?;
+    if new["rules"].is_null() {
+        // Go writes an empty list as null.
+        new["rules"] = Value::Null;
+    }
+    let key: Key = (String::new(), name.as_str().unwrap_or_default().into());
+    let written = lifecycle::update(store, &resource.id, &key, role, new);
+    // `lifecycle::update` returns the old object if nothing has changed. Such a role must not start the pass again.
+    (!Arc::ptr_eq(&written, role)).then_some(written)
 }
 
 #[cfg(test)]
@@ -161,5 +176,25 @@ mod tests {
         assert_eq!(state.revision, revision);
         let all: Vec<_> = state.objects(&resource, None).map(|role| role["rules"][0]["resources"].clone()).collect();
         assert_eq!(all, [json!(["pods"]), json!(["pods"])]);
+    }
+
+    /// Writes the roles forever if each pass updates them in the same order.
+    #[test]
+    fn three_roles_in_a_circle_agree() {
+        let resource = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
+        let mut state = Store::new(crate::kinds::built_in(), Clock::System, 0);
+        for (name, selected, resources) in [("a", "b", &[][..]), ("b", "c", &[]), ("c", "a", &["pods"])] {
+            let mut role = role(name, &json!({ "agg": name }), resources);
+            role["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
+            role["kind"] = "ClusterRole".into();
+            role["aggregationRule"] = json!({ "clusterRoleSelectors": [{ "matchLabels": { "agg": selected } }] });
+            state.put(&resource, (String::new(), name.to_owned()), role);
+        }
+        aggregate(&mut state);
+        let revision = state.revision;
+        aggregate(&mut state);
+        assert_eq!(state.revision, revision);
+        let all: Vec<_> = state.objects(&resource, None).map(|role| role["rules"][0]["resources"].clone()).collect();
+        assert_eq!(all, [json!(["pods"]), json!(["pods"]), json!(["pods"])]);
     }
 }

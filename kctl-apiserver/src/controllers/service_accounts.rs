@@ -21,7 +21,9 @@ use crate::{
 pub(crate) const DEFAULT_ACCOUNT: &str = "default";
 /// The `ConfigMap` with the certificate authority of the server.
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
-/// The annotation `kubernetes.io/description` of the `ConfigMap`.
+/// The annotation of the `ConfigMap` that describes its use.
+const DESCRIPTION_ANNOTATION: &str = "kubernetes.io/description";
+/// The value of the annotation.
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as \
                            the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of \
                            Kubernetes clusters.";
@@ -87,8 +89,8 @@ fn create_account(store: &mut Store, namespace: &str) {
     store.put(&resource, key, json!({ "kind": service_account::KIND.kind, "apiVersion": "v1", "metadata": metadata }));
 }
 
-/// Creates or restores the `ConfigMap` with the server's certificate authority. Other annotations of an existing
-/// `ConfigMap` are dropped when its data is restored.
+/// Creates the `ConfigMap` with the server's certificate authority, or restores its data and its description. Other
+/// annotations are kept.
 fn publish(store: &mut Store, namespace: &str, authority: &str) {
     let resource = config_map::KIND.group_resource();
     let key: Key = (namespace.to_owned(), ROOT_CA.to_owned());
@@ -96,19 +98,24 @@ fn publish(store: &mut Store, namespace: &str, authority: &str) {
     match store.get(&resource, &key) {
         None => {
             let mut metadata = metadata(store, namespace, ROOT_CA);
-            metadata["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
+            metadata["annotations"] = json!({ DESCRIPTION_ANNOTATION: DESCRIPTION });
             let new = json!({ "kind": config_map::KIND.kind, "apiVersion": "v1", "metadata": metadata, "data": data });
             let new = WRITER.with_managed_fields(store, &resource, new);
             store.put(&resource, key, new);
         }
-        Some(existing) if existing["data"] == data => {}
+        Some(existing) if existing["data"] == data && has_description(&existing) => {}
         Some(existing) => {
             let mut new = Value::clone(&existing);
             new["data"] = data;
-            new["metadata"]["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
+            new["metadata"]["annotations"][DESCRIPTION_ANNOTATION] = DESCRIPTION.into();
             WRITER.write(store, &resource, &key, &existing, new);
         }
     }
+}
+
+/// Returns `true` if the `ConfigMap` has a description, which a user may have written.
+fn has_description(config_map: &Value) -> bool {
+    config_map["metadata"]["annotations"][DESCRIPTION_ANNOTATION].as_str().is_some_and(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -154,6 +161,21 @@ mod tests {
         server.send_json("DELETE", "/api/v1/namespaces/n", &json!({})).await;
         moment().await;
         assert_eq!(server.object("", "namespaces", "", "n"), None, "what is filled in does not hold a namespace");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn restored_authority_keeps_other_annotations() {
+        let server = ApiServer::new();
+        server.state.lock().core.controllers.root_ca = Some("authority".into());
+        tokio::spawn(server.controllers());
+        moment().await;
+        let mut changed = Value::clone(&server.object("", "configmaps", "default", ROOT_CA).unwrap());
+        changed["metadata"]["annotations"] = json!({ "a": "b" });
+        server.send_json("PUT", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", &changed).await;
+        moment().await;
+        let restored = server.object("", "configmaps", "default", ROOT_CA).unwrap();
+        let annotations = json!({ "a": "b", DESCRIPTION_ANNOTATION: DESCRIPTION });
+        assert_eq!(restored["metadata"]["annotations"], annotations);
     }
 
     #[tokio::test(start_paused = true)]

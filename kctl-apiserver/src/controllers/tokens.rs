@@ -37,9 +37,9 @@ const SERVER: Writer = Writer { manager: "kube-apiserver", subresource: Subresou
 pub(super) enum TokenWork {
     /// A Secret of the type was created or changed.
     Secret(Key),
-    /// A Secret of the type was deleted, to which an account may refer. The account may still list the Secret in
-    /// `secrets`.
-    Removed { account: Key, secret: String },
+    /// A Secret of the type was deleted. The account may still list it in `secrets`. `uid` is the uid of the account,
+    /// empty if the Secret has none.
+    Removed { account: Key, uid: String, secret: String },
     /// A `ServiceAccount` was deleted.
     Account(Key),
 }
@@ -60,8 +60,10 @@ pub(super) fn work_for_event(resource: &GroupResource, event: &Event) -> Option<
     if !event.deleted {
         return Some(TokenWork::Secret(event.key.clone()));
     }
-    let account = secret["metadata"]["annotations"][ACCOUNT_NAME].as_str()?.to_owned();
-    Some(TokenWork::Removed { account: (event.key.0.clone(), account), secret: event.key.1.clone() })
+    let annotation = |name: &str| secret["metadata"]["annotations"][name].as_str().map(str::to_owned);
+    let account = (event.key.0.clone(), annotation(ACCOUNT_NAME)?);
+    let uid = annotation(ACCOUNT_UID).unwrap_or_default();
+    Some(TokenWork::Removed { account, uid, secret: event.key.1.clone() })
 }
 
 /// Returns the resource `secrets`.
@@ -88,7 +90,7 @@ pub(super) struct Issuer<'a> {
 pub(super) fn sync(store: &mut Store, issuer: &Issuer<'_>, work: TokenWork) {
     match work {
         TokenWork::Secret(key) => sync_secret(store, issuer, &key),
-        TokenWork::Removed { account, secret } => forget_reference(store, &account, &secret),
+        TokenWork::Removed { account, uid, secret } => forget_reference(store, &account, &uid, &secret),
         TokenWork::Account(account) => {
             let account_secrets: Vec<Key> = store
                 .objects(&secrets(), Some(&account.0))
@@ -150,12 +152,13 @@ fn complete_secret(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc
     Some(new)
 }
 
-/// Removes a deleted Secret from the list of its account. A Secret that was created again under the same name keeps the
-/// reference.
-fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
+/// Removes a deleted Secret from the list of its account (`removeSecretReference`). A Secret that was created again
+/// under the same name keeps the reference, and so does an account with another uid than the Secret names.
+fn forget_reference(store: &mut Store, account: &Key, uid: &str, secret: &str) {
     let resource = service_account::KIND.group_resource();
     let Some(existing) = store.get(&resource, account) else { return };
-    if store.get(&secrets(), &(account.0.clone(), secret.to_owned())).is_some() {
+    let is_other = !uid.is_empty() && existing["metadata"]["uid"] != uid;
+    if is_other || store.get(&secrets(), &(account.0.clone(), secret.to_owned())).is_some() {
         return;
     }
     let mut new = Value::clone(&existing);
@@ -182,4 +185,30 @@ pub(crate) fn label_used(store: &mut Store, key: &Key) {
     let mut new = Value::clone(&secret);
     new["metadata"]["labels"][LAST_USED] = today.into();
     SERVER.write(store, &resource, key, &secret, new);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    #[test]
+    fn other_account_keeps_reference() {
+        let resource = service_account::KIND.group_resource();
+        let key = ("default".to_owned(), "a".to_owned());
+        let mut store = Store::new(crate::kinds::built_in(), Clock::System, 0);
+        let account = json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": { "name": "a", "namespace": "default", "uid": "new" }, "secrets": [{ "name": "s" }],
+        });
+        store.put(&resource, key.clone(), account);
+        let secrets_after = |store: &mut Store, uid: &str| {
+            forget_reference(store, &key, uid, "s");
+            store.get(&resource, &key).unwrap()["secrets"].clone()
+        };
+        assert_eq!(secrets_after(&mut store, "old"), json!([{ "name": "s" }]));
+        assert_eq!(secrets_after(&mut store, "new"), Value::Null);
+    }
 }

@@ -8,9 +8,10 @@ use serde_json::Value;
 use crate::{limits::BODY_LEN_MAX, schema::Schema};
 
 /// Fills in the defaults of the schema: for missing fields, and for nulls that are not `nullable`. Fields of a
-/// filled-in default get their own defaults. Then nulls are removed, except for those that are `nullable` or list items.
+/// filled-in default get their own defaults. Then nulls are removed, except for those that are `nullable` or list
+/// items.
 ///
-/// Upstream: `structural-schema/defaulting/algorithm.go` and `prune.go` of apiextensions-apiserver.
+/// Upstream: `algorithm.go` and `prunenulls.go` in `pkg/apiserver/schema/defaulting` of apiextensions-apiserver.
 ///
 /// The schema must be structural: it has no defaults inside `anyOf` and the like. A root value that is not an object (a
 /// scalar or `null`) is not changed.
@@ -58,7 +59,7 @@ impl DefaultingState {
 /// The treatment of nulls where the schema does not allow null and has no default.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NullHandling {
-    /// Remove them, as kube-apiserver does when it prunes defaults.
+    /// Remove them, as kube-apiserver does after defaulting (`PruneNonNullableNullsWithoutDefaults`).
     Removed,
     /// Keep them for later validation, which reports them as values of the wrong type.
     Kept,

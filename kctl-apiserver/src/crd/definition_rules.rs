@@ -199,7 +199,7 @@ const FIT_FOR_STATUS: [&str; 22] = [
 ];
 
 /// Returns the error of a root keyword that the status subresource does not support
-/// (`ValidateCustomResourceDefinitionValidation`): a root type other than `object`, else the first unfit keyword by
+/// (`validateCustomResourceDefinitionValidation`): a root type other than `object`, else the first unfit keyword by
 /// name.
 fn unfit_for_status(schema: &Field<'_>) -> Option<FieldError> {
     const WHERE: &str = "at the root of the schema if the status subresource is enabled";

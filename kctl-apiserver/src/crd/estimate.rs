@@ -141,16 +141,16 @@ impl Total {
     }
 
     /// Returns the errors about the total cost, if it exceeds the limit.
-    pub(super) fn causes(self, path: &str) -> Errors {
+    pub(super) fn into_errors(self, path: &str) -> Errors {
         if self.cost <= TOTAL_MAX {
             return Errors::default();
         }
         let part = "is one of the most expensive rules of a schema whose rules cost too much together";
-        let mut causes: Errors =
+        let mut errors: Errors =
             self.most_expensive.iter().map(|(_, field_path)| FieldError::forbidden(field_path, part)).collect();
         let what = "the estimated cost of all rules of the schema";
-        causes.forbidden(path, &exceeds(what, self.cost, TOTAL_MAX, RULE_REMEDY));
-        causes
+        errors.forbidden(path, &exceeds(what, self.cost, TOTAL_MAX, RULE_REMEDY));
+        errors
     }
 }
 

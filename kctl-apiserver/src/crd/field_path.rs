@@ -2,8 +2,8 @@
 //!
 //! Upstream: `ValidFieldPath` in `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
 //!
-//! Grammar: steps of `.name` or `['key']`. List indexes are not supported. `rule_validation` rejects a rule whose path does
-//! not resolve, and `rules` appends the resolved path to the path of the value.
+//! Grammar: steps of `.name` or `['key']`. List indexes are not supported. `rule_validation` rejects a rule whose path
+//! does not resolve, and `rules` appends the resolved path to the path of the value.
 
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ pub(super) fn resolve(path: &str, schema: &Value) -> Option<String> {
 
 /// Splits a path into names, quoted keys and the delimiters `.`, `[` and `]`.
 ///
-/// The remaining input. Never fails: malformed input becomes tokens that `resolve` rejects.
+/// It holds the remaining input. It never fails: malformed input becomes tokens that `resolve` rejects.
 struct Tokens<'a>(&'a str);
 
 impl<'a> Iterator for Tokens<'a> {

@@ -1,4 +1,4 @@
-//! Finds string formats in the schemas of CRDs that no API server checks.
+//! Finds formats in the schemas of CRDs that the API server does not check.
 
 use std::collections::BTreeSet;
 

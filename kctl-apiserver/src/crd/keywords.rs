@@ -30,7 +30,7 @@ pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// The position of a schema, which decides the keywords that it may have.
 #[derive(Clone, Copy, Default)]
 struct SchemaPosition {
-    /// Never inherited.
+    /// The root of a version's schema. Schemas below do not inherit it.
     is_root: bool,
     /// Inside `metadata`, `kind` or `apiVersion` of an object.
     is_in_meta: bool,

@@ -110,8 +110,8 @@ impl Range<'_> {
     /// is `FieldValueInvalid` at `<nil>`.
     fn check(&self, value: &Value) -> Option<FieldError> {
         let number = value.as_f64()?;
-        // Upstream prints the number and parses it as an integer. A float without a fraction is compared as `i128`, which
-        // gives the same result.
+        // Upstream prints the number and parses it as an integer. A float without a fraction is compared as `i128`,
+        // which gives the same result.
         let integer = value.as_i64().map(i128::from).or_else(|| whole_number(number));
         let fits = match (self.r#type, self.format) {
             (Some("integer"), Some("int32")) => integer.is_some_and(|integer| i32::try_from(integer).is_ok()),

@@ -17,7 +17,8 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// Removes the fields that the schema does not declare and returns their paths, such as `spec.list[0].field`.
 ///
 /// Metadata is compared with the fields of `ObjectMeta`. Empty fields of embedded metadata are removed without being
-/// reported. Upstream: `structural-schema/pruning/algorithm.go` and `objectmeta/coerce.go` of apiextensions-apiserver.
+/// reported. Upstream: `pruning/algorithm.go` and `objectmeta/coerce.go` in `pkg/apiserver/schema` of
+/// apiextensions-apiserver.
 ///
 /// The object is changed in place; the schema must be structural. The root is always a whole object, also without the
 /// flag for embedded ones. Values of the wrong type are kept and left to validation.

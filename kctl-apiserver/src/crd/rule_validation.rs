@@ -43,7 +43,7 @@ pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Errors 
     let position = RulePosition { lost: None, schema_of, is_below_rules: false, is_in_unknown: false, count };
     statements.node(schema, path, position);
     let StatementCheck { total, mut errors, .. } = statements;
-    errors.extend(total.causes(path));
+    errors.extend(total.into_errors(path));
     errors
 }
 

@@ -10,7 +10,7 @@
 //! Costs: each expression is charged to one budget per object before it runs, by the estimate for the actual sizes. An
 //! exhausted budget ends the evaluation with an error, since skipped rules must not pass silently.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kctl_cel::SchemaOf;
 use serde_json::Value;
@@ -194,8 +194,9 @@ impl Rules {
             }
             Value::Array(items) => {
                 let Some(rules) = &self.items else { return };
+                let old_items = self.items_by_keys(old);
                 for (i, (item, lineage)) in items.iter().zip(lineage.items(items.len())).enumerate() {
-                    let before = OldValue { old: self.same(item, old), lineage };
+                    let before = OldValue { old: old_items.get(&self.keys_of(item)).copied(), lineage };
                     rules.check(item, before, &format!("{path}[{i}]"), found);
                 }
             }
@@ -238,11 +239,22 @@ impl Rules {
         }
     }
 
-    /// Returns the old item with the same keys; `None` if the list has no keys. A linear search: map lists with rules
-    /// are usually short, and `maxItems` bounds them by the cost estimate.
-    fn same<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
-        let is_same = |candidate: &&Value| self.keys.iter().all(|key| candidate.get(key) == item.get(key));
-        old?.as_array()?.iter().find(|candidate| !self.keys.is_empty() && is_same(candidate))
+    /// Indexes the items of an old list by their keys; empty if the list has no keys. If several items have the same
+    /// keys, the first one counts. A search per item would take quadratic time: a list needs no `maxItems` if its rules
+    /// are cheap.
+    fn items_by_keys<'a>(&self, old: Option<&'a Value>) -> HashMap<Vec<Option<&'a Value>>, &'a Value> {
+        let mut by_keys = HashMap::new();
+        if !self.keys.is_empty() {
+            for item in old.and_then(Value::as_array).into_iter().flatten() {
+                by_keys.entry(self.keys_of(item)).or_insert(item);
+            }
+        }
+        by_keys
+    }
+
+    /// Returns the keys of an item of a map list. An absent key is `None`, and differs from null.
+    fn keys_of<'a>(&self, item: &'a Value) -> Vec<Option<&'a Value>> {
+        self.keys.iter().map(|key| item.get(key)).collect()
     }
 }
 

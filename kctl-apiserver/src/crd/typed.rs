@@ -99,8 +99,8 @@ impl Typed {
                 Some(map(there.flat_map(|(name, value)| match fields.get(name) {
                     Some((escaped, typed)) => {
                         let value = typed.value(value, kinds);
-                        // Expressions may write a reserved word as it is, too: `self.namespace` and `self.__namespace__`
-                        // are the same field (`unstructuredMap.lookup` upstream).
+                        // Expressions may write a reserved word as it is, too: `self.namespace` and
+                        // `self.__namespace__` are the same field (`unstructuredMap.lookup` upstream).
                         let plain = kctl_cel::is_reserved(name).then(|| (name.clone(), value.clone()));
                         [Some((escaped.clone(), value)), plain].into_iter().flatten()
                     }

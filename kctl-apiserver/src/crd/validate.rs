@@ -1,6 +1,6 @@
 //! Validation of a custom resource against its schema, with the reasons and field paths of kube-apiserver.
 //!
-//! Upstream: `pkg/validation/validate` of kube-openapi, `structural-schema/{listtype,objectmeta}` of
+//! Upstream: `pkg/validation/validate` of kube-openapi, `pkg/apiserver/schema/{listtype,objectmeta}` of
 //! apiextensions-apiserver.
 //!
 //! Ratcheting is on: an error at a value that an update did not change is dropped. Without an old object everything is

@@ -17,9 +17,9 @@ pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
 
 /// Visits JSON without building a value. Duplicate fields within a duplicate are reported too.
 struct DuplicateFinder<'a> {
-    /// Formatted only for a duplicate.
+    /// The path of the visited value, formatted only for a duplicate.
     path: JsonPath<'a>,
-    /// In the order of the document.
+    /// The paths of duplicates, in the order of the document.
     found: &'a mut Vec<String>,
 }
 

@@ -1,6 +1,6 @@
 //! Resolves plain scalars of YAML 1.1.
 //!
-//! Upstream: `resolve` of `sigs.k8s.io/yaml/goyaml.v2`.
+//! Upstream: `resolve` of `go.yaml.in/yaml/v2`.
 //!
 //! Configuration files written for YAML 1.1 depend on these rules: `on` and `yes` are booleans, `0777` is octal, and
 //! `1_000` is a number.
@@ -15,7 +15,7 @@ const NO: [&str; 4] = ["n", "no", "false", "off"];
 /// YAML numbers that JSON has no form for.
 const NOT_JSON: [&str; 6] = [".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF"];
 
-/// The value of a scalar without quotes and tags. Any other scalar is a string.
+/// Returns the value of a scalar without quotes and tags. A scalar of no other type is a string.
 ///
 /// # Errors
 /// Fails for a number that JSON cannot express.

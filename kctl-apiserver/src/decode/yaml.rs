@@ -1,6 +1,6 @@
 //! Parses YAML as Go does: the first document only, YAML 1.1, and duplicate fields.
 //!
-//! Upstream: `decode.go` and `resolve.go` of `sigs.k8s.io/yaml/goyaml.v2`, `convertToJSONableObject` of
+//! Upstream: `decode.go` and `resolve.go` of `go.yaml.in/yaml/v2`, `convertToJSONableObject` of
 //! `sigs.k8s.io/yaml`.
 
 use std::collections::{HashMap, HashSet};

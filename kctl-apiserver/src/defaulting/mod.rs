@@ -115,8 +115,8 @@ static DISABLED: LazyLock<PerPosition<Vec<&'static str>>> = LazyLock::new(|| {
 /// A list that has a default if it is absent. An empty list is kept, because validation rejects it.
 const REJECTED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");
 
-/// Removes zeros that Go leaves out, nulls, empty lists and empty maps, and fields whose feature gates are off. A null in
-/// a map of strings is the empty string. Quantities and times get their canonical form.
+/// Removes zeros that Go leaves out, nulls, empty lists and empty maps, and fields whose feature gates are off. A null
+/// in a map of strings is the empty string. Quantities and times get their canonical form.
 fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
     match value {
         Value::Array(items) => {

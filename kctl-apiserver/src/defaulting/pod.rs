@@ -34,7 +34,7 @@ pub(crate) fn pod(object: &mut Value) {
     if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
         spec["terminationGracePeriodSeconds"] = 1.into();
     }
-    admit(spec);
+    add_default_tolerations(spec);
     let class = quality_of_service(spec);
     let status = part(object, "status");
     fill(status, "qosClass", class);
@@ -203,7 +203,7 @@ fn downward_files(source: &mut Value) {
 
 /// Adds the tolerations of the plugin `DefaultTolerationSeconds`, unless the Pod already tolerates these taints. An
 /// empty key tolerates all taints, and an empty effect all effects.
-fn admit(spec: &mut Value) {
+fn add_default_tolerations(spec: &mut Value) {
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let is_tolerated = items(spec, "tolerations").any(|toleration| {
             let is = |field: &str, text: &str| toleration.get(field).is_none() || is_text(toleration, field, text);

@@ -1,8 +1,8 @@
 //! Compares defaulted objects with objects of kube-apiserver. `answers.json` has each object as sent and as stored,
 //! without the parts that the caller of `default_object` sets.
 //!
-//! A new default needs a case in `tests/conformance/cases/defaulting.yaml`, which compares the whole response. The tests
-//! here call `default_object` alone, because a request cannot show that a second call changes nothing and that
+//! A new default needs a case in `tests/conformance/cases/defaulting.yaml`, which compares the whole response. The
+//! tests here call `default_object` alone, because a request cannot show that a second call changes nothing and that
 //! malformed objects do not panic.
 //!
 //! `kctl-apiserver/data/answers.py` records `stored` of each entry again, and `cargo xtask kubernetes` runs it. A new

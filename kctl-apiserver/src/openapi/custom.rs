@@ -3,6 +3,8 @@
 //! Each version of a CRD contributes two types, the object and its list. `OpenAPI` v2 cannot express all of a
 //! structural schema, so parts are hidden there.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{META, openapi_version::OpenApiVersion};
@@ -170,10 +172,10 @@ fn older(schema: &Value) -> Value {
             }
         }
         let properties = fields.get("properties").and_then(Value::as_object).into_iter().flatten();
-        let nullable: Vec<String> =
+        let nullable: HashSet<String> =
             properties.filter(|(_, property)| property["nullable"] == true).map(|(name, _)| name.clone()).collect();
         if let Some(required) = fields.get_mut("required").and_then(Value::as_array_mut) {
-            required.retain(|name| !nullable.iter().any(|nullable| name == nullable));
+            required.retain(|name| !name.as_str().is_some_and(|name| nullable.contains(name)));
             if required.is_empty() {
                 fields.remove("required");
             }

@@ -30,8 +30,8 @@ const DEPTH_MAX: usize = 100;
 /// Decodes a body: an object with its `apiVersion` and `kind`.
 ///
 /// # Errors
-/// The body is truncated, does not have the shape of its kind, or is of a kind that is not built in. The message names the
-/// field.
+/// Fails if the body is truncated, does not have the shape of its kind, or is of a kind that is not built in. The
+/// message names the field.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Value, String> {
     // `runtime.Unknown`. The encoding of the object is ignored, as by kube-apiserver.
     let envelope = bytes.strip_prefix(MAGIC).filter(|envelope| !envelope.is_empty());

@@ -108,8 +108,8 @@ impl Registry {
         versions.iter().find_map(|version| self.get(&resource.group, version, &resource.resource))
     }
 
-    /// Returns the resource of an `apiVersion` and a kind. An all-lowercase kind matches, too (`PriorityRESTMapper` of
-    /// client-go).
+    /// Returns the resource of an `apiVersion` and a kind. An all-lowercase kind matches, too (`NewDiscoveryRESTMapper`
+    /// of client-go).
     pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let is = |resource: &&Arc<Resource>| {

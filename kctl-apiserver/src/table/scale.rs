@@ -16,7 +16,8 @@ use crate::registry::{
 const CELLS: Printer =
     Printer::Cells(&[Cell::Name, Cell::Int("/spec/replicas"), Cell::Int("/status/replicas"), Cell::Age]);
 
-/// Returns a `Scale` of an object of the resource as a table. Built-in kinds and custom resources have the same columns with different descriptions.
+/// Returns a `Scale` of an object of the resource as a table. Built-in kinds and custom resources have the same columns
+/// with different descriptions.
 pub(crate) fn scale_table(resource: &Resource, scale: &Value, now: Timestamp, include: Include) -> Value {
     let description = |column: usize| default_columns()[column]["description"].as_str().unwrap_or_default();
     let (name_format, age_type, desired, available) = if resource.custom.is_some() {

@@ -1,6 +1,5 @@
 //! Service account tokens: decodes a JSON Web Token to the caller that it identifies, and checks that it is still
-//! valid.
-//! The server stores nothing about an issued token.
+//! valid. The server stores nothing about an issued token.
 //!
 //! Upstream: `pkg/serviceaccount/claims.go` and `pkg/serviceaccount/jwt.go`.
 
@@ -152,8 +151,8 @@ fn signed_claims(signer: &SharedSigner, token: &str) -> Option<Value> {
     let head: Value = serde_json::from_slice(&decoded(head)?).ok()?;
     let (claims, signature) = (decoded(claims)?, decoded(signature)?);
     let claims: Value = serde_json::from_slice(&claims).ok()?;
-    // The server has no key for other algorithms. `alg: none` is rejected here as well. The signature comes last, because
-    // its check is expensive.
+    // The server has no key for other algorithms. `alg: none` is rejected here as well. The signature comes last,
+    // because its check is expensive.
     let may_be_own = head["alg"] == signer::ALGORITHM && [ISSUER, legacy::ISSUER].iter().any(|it| claims["iss"] == *it);
     (may_be_own && signer.get().ok()?.has_signed(signed.as_bytes(), &signature)).then_some(claims)
 }

@@ -2,9 +2,9 @@
 //!
 //! Fields with addresses are older than the strict parsers, so upstream has two rules for them:
 //!
-//! - `legacy` and `legacy_range`: fields that once accepted leading zeros and IPv4-mapped
+//! - `validate_legacy_ip` and `legacy_range`: fields that once accepted leading zeros and IPv4-mapped
 //!   addresses. Both are rejected for new values, because parsers disagree about them.
-//! - `endpoint`: addresses that a proxy forwards to, which must not be local to the node.
+//! - `validate_endpoint_ip`: addresses that a proxy forwards to, which must not be local to the node.
 //!
 //! Upstream: `k8s.io/apimachinery/pkg/util/validation/ip.go`.
 

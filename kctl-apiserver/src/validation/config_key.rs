@@ -12,6 +12,12 @@ pub(crate) const VALUES_BYTES_MAX: usize = 1024 * 1024;
 /// Maximum length of a key, in bytes (`DNS1123SubdomainMaxLength`).
 const KEY_LEN_MAX: usize = 253;
 
+/// Returns the number of bytes that a base64 string without line breaks decodes to.
+pub(crate) fn decoded_len(base64: &str) -> usize {
+    let n_padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
+    (base64.len() / 4 * 3).saturating_sub(n_padding)
+}
+
 /// Validates a key of a `ConfigMap` or Secret (`IsConfigMapKey`).
 pub(crate) fn validate_config_key(key: &Field<'_>) {
     let text = key.text();
@@ -23,4 +29,20 @@ pub(crate) fn validate_config_key(key: &Field<'_>) {
             "must be 1 to {KEY_LEN_MAX} letters, digits, hyphens, underscores and dots, not '.', and not start with '..'"
         ),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+
+    use super::decoded_len;
+
+    /// A Secret of exactly 1 MiB is rejected if its padding counts.
+    #[test]
+    fn padding_of_base64_is_not_counted() {
+        for n_bytes in 0..8 {
+            let text = BASE64_STANDARD.encode(vec![0_u8; n_bytes]);
+            assert_eq!(decoded_len(&text), n_bytes, "{text}");
+        }
+    }
 }

@@ -77,8 +77,8 @@ pub(crate) fn validate_containers(spec: &Field<'_>, volumes: &DeclaredVolumes<'_
     }
 }
 
-/// Discards errors of tags below probes and lifecycles that kube-apiserver does not validate. All containers are done at
-/// once, before their rules add errors, so that the errors are searched only once.
+/// Discards errors of tags below probes and lifecycles that kube-apiserver does not validate. All containers are done
+/// at once, before their rules add errors, so that the errors are searched only once.
 fn discard_unvalidated_errors(spec: &Field<'_>) {
     let is_sidecar = |container: &Field<'_>| container.at("restartPolicy").text() == "Always";
     let (sidecars, others): (Vec<_>, Vec<_>) = spec.at("initContainers").items().partition(is_sidecar);

@@ -7,7 +7,8 @@
 //! a field that leads to one, are left out. The walk visits only parts of an object that can fail. A path is built as a
 //! linked list on the stack and becomes a string only for an error.
 //!
-//! Per field the checks run in this order. The first three end the validation of the field, apart from a forbidden member:
+//! Per field the checks run in this order. The first three end the validation of the field, apart from a forbidden
+//! member:
 //!
 //! - immutability, on update (`FieldValueInvalid`);
 //! - presence: `required`, and membership in a discriminated union (`FieldValueRequired`,

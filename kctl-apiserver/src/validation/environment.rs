@@ -1,6 +1,6 @@
 //! Validation of the environment variables of containers (`ValidateEnv`, `ValidateEnvFrom`).
 //!
-//! Rules look at one container at a time, apart from `files`, which needs the volumes of the Pod.
+//! Rules look at one container at a time, apart from `validate_files`, which needs the volumes of the Pod.
 //! Variables may repeat a name: the later one is used, and `warnings` reports it.
 
 use serde_json::Value;

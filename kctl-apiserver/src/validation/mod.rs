@@ -20,6 +20,7 @@
 //! | `volume`, `volume_source`, `volume_claim`, `paths`, `downward` | volumes and their sources |
 //! | `selector`, `status`, `address` | parts that workloads and networks share |
 //! | `signer` | signers of certificates |
+//! | `config_key` | keys of `ConfigMap`s and Secrets |
 //! | `declared`, `format` | enums and declarative tags of all kinds |
 //! | `warnings` | accepted objects, for the `Warning` header of the response |
 

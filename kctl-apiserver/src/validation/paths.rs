@@ -31,7 +31,7 @@ pub(crate) fn has_backsteps(path: &Value) -> bool {
 }
 
 /// Validates a relative path that does not start with `..`, which is reserved for kubelet
-/// (`validateLocalNonReservedPath`). Only the start is reserved: `a/..data` is valid.
+/// (`ValidateLocalNonReservedPath`). Only the start is reserved: `a/..data` is valid.
 pub(crate) fn validate_not_reserved(path: &Field<'_>) {
     let is_wrong = path.text().starts_with('/') || path.text().starts_with("..") || has_backsteps(path);
     path.invalid_if(is_wrong, "must be a relative path without '..' segments, and not start with '..'");

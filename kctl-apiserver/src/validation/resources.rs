@@ -5,7 +5,7 @@
 //! (`cpu`), native ones with the domain `kubernetes.io`, and extended ones with another domain
 //! (`example.com/gpu`).
 //!
-//! Upstream: `ValidateResourceRequirements` and the functions around it in
+//! Upstream: `validateResourceRequirements` and the functions around it in
 //! `pkg/apis/core/validation/validation.go`, and `pkg/apis/core/helper/helpers.go` for the classes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ const STANDARD_CONTAINER_RESOURCES: &[&str] = &["cpu", "memory", "ephemeral-stor
 /// The prefix of huge pages; the page size follows, such as `hugepages-2Mi`.
 const PAGES: &str = "hugepages-";
 
-/// Validates requests, limits and claims (`ValidateResourceRequirements`). `check_name` validates the names: those that
+/// Validates requests, limits and claims (`validateResourceRequirements`). `check_name` validates the names: those that
 /// a container or a Pod as a whole may request. `claims` are the names of the resource claims of the Pod.
 ///
 /// Resources that cannot be overcommitted need a limit that equals the request. Huge pages need `cpu` or `memory` in
@@ -105,7 +105,7 @@ pub(crate) fn validate_amount_name(name: &str, amount: &Field<'_>) -> bool {
     is_valid
 }
 
-/// Validates the name of a resource that a container requests (`validateContainerResourceName`).
+/// Validates the name of a resource that a container requests (`ValidateContainerResourceName`).
 pub(crate) fn validate_container_resource_name(name: &str, amount: &Field<'_>) {
     let is_known = if name.contains('/') {
         is_native(name) || is_extended(name)

@@ -7,8 +7,8 @@ use crate::{
     names::{NameRule, check_qualified_name},
 };
 
-/// Smallest value of `maxExpirationSeconds` (`MinMaxExpirationSeconds`): one hour. It is also the shortest lifetime of an
-/// issued certificate.
+/// Smallest value of `maxExpirationSeconds` (`MinMaxExpirationSeconds`): one hour. It is also the shortest lifetime of
+/// an issued certificate.
 pub(crate) const LIFETIME_MIN: i64 = 60 * 60;
 /// Largest value of `maxExpirationSeconds` (`MaxMaxExpirationSeconds`): 91 days.
 const LIFETIME_MAX: i64 = 91 * 24 * 60 * 60;

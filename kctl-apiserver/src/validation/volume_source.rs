@@ -129,8 +129,8 @@ fn validate_initiator(name: &Field<'_>) {
 /// Maximum length of volume name, colon and portal, in bytes, if an initiator is named: kubelet names the iSCSI
 /// interface after them.
 const PORTAL_LEN_MAX: usize = 64;
-/// Detail of the error about the length of volume name and portal, with the bound of `PORTAL_LEN_MAX`. In a Pod it is at
-/// the name of the volume, else at the portal.
+/// Detail of the error about the length of volume name and portal, with the bound of `PORTAL_LEN_MAX`. In a Pod it is
+/// at the name of the volume, else at the portal.
 pub(crate) const PORTAL_TOO_LONG: &str = "the volume name and iscsi.targetPortal must have at most 63 bytes together \
                                           if iscsi.initiatorName is set";
 

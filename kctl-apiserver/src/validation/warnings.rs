@@ -1,6 +1,7 @@
 //! Warnings about accepted objects that several kinds share.
 //!
-//! Behaviour: `k8s.io/kubernetes/pkg/api/pod/warnings.go` and `pkg/api/service/warnings.go`.
+//! Behaviour: `k8s.io/kubernetes/pkg/api/pod/warnings.go`, and `util.go` of `pkg/api/node` and
+//! `pkg/api/persistentvolumeclaim`.
 //!
 //! A warning is a header `Warning: 299 - "…"` of a successful response; kubectl prints it. Each
 //! string begins with the path of the field, then a colon and the reason. The file of a kind has the warnings of this
@@ -189,12 +190,12 @@ fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
             texts.push(format!("{path}.topologySpreadConstraints[{index}].labelSelector: {NO_SELECTOR}"));
         }
     }
-    for (index, warn) in entries(&spec["volumes"]) {
-        for source in DEPRECATED.iter().filter(|source| warn[*source].is_object()) {
+    for (index, volume) in entries(&spec["volumes"]) {
+        for source in DEPRECATED.iter().filter(|source| volume[*source].is_object()) {
             let remedy = if *source == "gitRepo" { "clone in an init container" } else { "use a CSI driver" };
             texts.push(format!("{path}.volumes[{index}].{source}: deprecated, {remedy}"));
         }
-        let claim_spec = &warn["ephemeral"]["volumeClaimTemplate"]["spec"];
+        let claim_spec = &volume["ephemeral"]["volumeClaimTemplate"]["spec"];
         claim(claim_spec, &format!("{path}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
     }
     files::warn_about_overlaps(spec, texts);

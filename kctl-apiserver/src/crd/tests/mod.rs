@@ -80,8 +80,8 @@ fn values_have_the_errors_of_kube_apiserver() {
     }
 }
 
-/// Compares the errors of each line of `definitions.json`: a scenario, the values that a valid CRD gets at JSON pointers,
-/// and the errors.
+/// Compares the errors of each line of `definitions.json`: a scenario, the values that a valid CRD gets at JSON
+/// pointers, and the errors.
 #[test]
 fn definitions_have_the_errors_of_kube_apiserver() {
     let cases: Vec<(&str, Map<String, Value>, Vec<&str>)> =

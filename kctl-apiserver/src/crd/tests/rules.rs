@@ -119,3 +119,18 @@ fn fields_with_reserved_names_have_values() {
         }
     }
 }
+
+/// Takes quadratic time if each item is compared with each old item.
+#[test]
+fn items_of_long_map_list_find_old_values() {
+    let integer = json!({"type": "integer"});
+    let item = json!({"type": "object", "required": ["k"], "properties": {"k": integer, "n": integer},
+        "x-kubernetes-validations": [{"rule": "self.n >= oldSelf.n"}]});
+    let field = json!({"type": "array", "items": item, "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"]});
+    let old: Value = (0..20_000).map(|key| json!({"k": key, "n": 1})).collect();
+    check(&field, &old, Some(&old), &[]);
+    let mut new = old.clone();
+    new[19_999]["n"] = 0.into();
+    check(&field, &new, Some(&old), &["Invalid spec.f[19999]"]);
+}

@@ -2,8 +2,9 @@
 //!
 //! Expressions are compiled and type-checked on each write, so `kubectl apply` fails on a mistake rather than the first
 //! request that the policy matches. The types of `object`, `oldObject` and `params` are dynamic, because the kinds that
-//! a policy matches may not exist yet. Validating and mutating policies share `common`, `constraints` and `binding`.
-//! The rest of this file is either for one of the two kinds or for the status.
+//! a policy matches may not exist yet. Validating and mutating policies share `validate_common_fields`,
+//! `validate_constraints` and `validate_binding`. The rest of this file is either for one of the two kinds or for the
+//! status.
 
 use kctl_cel::{Environment, Type};
 use serde_json::Value;
@@ -157,8 +158,8 @@ fn validate_audit_annotations(annotations: &Field<'_>, policy: &str, environment
 }
 
 /// Validates a `ValidatingAdmissionPolicyBinding`: the fields of every binding, and `spec.validationActions`. An action
-/// may be listed once (`FieldValueDuplicate`). Unknown actions and an empty list are reported by the rules that the
-/// schema declares (`data/validation.json`).
+/// may be listed once (`FieldValueDuplicate`). Enums and tags of the API report unknown actions and an empty
+/// list (`validation/declared.rs`).
 pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     validate_binding(&spec);
@@ -193,7 +194,7 @@ fn validate_param_reference(reference: &Field<'_>) {
 }
 
 /// Validates a `MutatingAdmissionPolicy`. The field of the other patch type must be absent. A mutation with an unknown
-/// `patchType` is skipped: the schema's own rules report it. `reinvocationPolicy` is required and has no default.
+/// `patchType` is skipped: an enum of the API reports it. `reinvocationPolicy` is required and has no default.
 pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let environment = validate_common_fields(&spec).with_object_construction();

@@ -100,7 +100,8 @@ fn validate_resources(resources: &Field<'_>) {
         resource.required_if(resource.is_empty());
         match resource.text().split_once('/') {
             _ if resource.is_empty() => {}
-            // Only the last one without a subresource counts: upstream assigns `hasResourceWithoutSubresource` each time.
+            // Only the last one without a subresource counts: upstream assigns `hasResourceWithoutSubresource` each
+            // time.
             None => has_whole = *resource != "*",
             Some((name, sub)) => {
                 let is_included = with_all.contains(name) || covered_by_all.contains(sub);

@@ -12,9 +12,9 @@ pub(crate) mod validation;
 
 use crate::{field::Field, registry::kind::Validation, validation::warnings};
 
-/// The common part of the validation of workloads. A Deployment, `DaemonSet` and `ReplicaSet` have an immutable selector,
-/// and warnings about the Pod template. A `StatefulSet` replaces both functions: a tag of the API makes its selector
-/// immutable, and it has warnings about its claims, too.
+/// The common part of the validation of workloads. A Deployment, `DaemonSet` and `ReplicaSet` have an immutable
+/// selector, and warnings about the Pod template. A `StatefulSet` replaces both functions: a tag of the API makes its
+/// selector immutable, and it has warnings about its claims, too.
 const VALIDATION: Validation = Validation {
     validates_spec_only: true,
     // Another selector would orphan the Pods that the old one selects.

@@ -74,8 +74,7 @@ const SCHEDULE_RULE: &str = "must be five fields such as '*/15 8-17 * * mon-fri'
 
 /// Validates the spec: schedule, time zone, deadline, history limits and the template of the Jobs.
 ///
-/// The template has no selector: each Job gets a generated one. An absent `schedule` is reported by the schema's own
-/// rules.
+/// The template has no selector: each Job gets a generated one. A tag of the API requires `schedule`.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (schedule, zone) = (spec.at("schedule"), spec.at("timeZone"));

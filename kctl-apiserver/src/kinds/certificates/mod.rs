@@ -1,6 +1,6 @@
 //! Kinds of `certificates.k8s.io`.
 //!
-//! Signers and approvers are clients; none is part of this server.
+//! Signers and approvers are clients, and not part of this server.
 
 pub(crate) mod certificate_signing_request;
 pub(crate) mod cluster_trust_bundle;

@@ -9,7 +9,7 @@ use crate::{
     field_errors::Errors,
     registry::kind::{Cell, Kind, TableColumns, Validation},
     table::fields::entries,
-    validation::config_key::{VALUES_BYTES_MAX, validate_config_key},
+    validation::config_key::{VALUES_BYTES_MAX, decoded_len, validate_config_key},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -38,7 +38,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Validates keys and size (`ValidateConfigMap`).
 ///
-/// Sizes count the values, not the keys. Four base64 characters of `binaryData` count as three bytes.
+/// Sizes count the values, not the keys; values of `binaryData` count with their decoded size.
 fn validate(object: &Value, errors: &mut Errors) {
     let map = Field::new(object, "", errors);
     let (data, binary, mut n_bytes) = (map.at("data"), map.at("binaryData"), 0);
@@ -49,7 +49,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
     for (key, value) in binary.entries() {
         value.with(&key.into()).check(validate_config_key);
-        n_bytes += value.text().len() / 4 * 3;
+        n_bytes += decoded_len(value.text());
     }
     if n_bytes > VALUES_BYTES_MAX {
         map.at("[]").too_long(VALUES_BYTES_MAX);

@@ -39,7 +39,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates the spec (`ValidateReplicationControllerSpec`). A lower bound for numbers is declared by the schema.
+/// Validates the spec (`ValidateReplicationControllerSpec`). Tags of the API are the lower bounds of numbers.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     spec.require_children(&["selector"]);

@@ -18,7 +18,7 @@ use crate::{
     field_errors::{Errors, text},
     json_path::set,
     registry::kind::{Cell, Defaults, Kind, Requests, TableColumns, Validation},
-    validation::config_key::{VALUES_BYTES_MAX, validate_config_key},
+    validation::config_key::{VALUES_BYTES_MAX, decoded_len, validate_config_key},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -51,7 +51,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     let (data, mut n_bytes) = (secret.at("data"), 0);
     for (key, value) in data.entries() {
         value.with(&key.into()).check(validate_config_key);
-        n_bytes += value.text().len() / 4 * 3;
+        n_bytes += decoded_len(value.text());
     }
     if n_bytes > VALUES_BYTES_MAX {
         data.too_long(VALUES_BYTES_MAX);

@@ -13,6 +13,8 @@ pub(crate) mod table;
 pub(crate) mod validation;
 mod warnings;
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -187,7 +189,7 @@ fn drop_fields_of_old_type(old: &Value, new: &mut Value) {
             let list = spec["ports"].as_array().into_iter().flatten();
             list.filter_map(|port| port["nodePort"].as_i64()).filter(|port| *port != 0).collect()
         };
-        let old_ports = ports(was);
+        let old_ports: HashSet<i64> = ports(was).into_iter().collect();
         if ports(is).iter().all(|port| old_ports.contains(port)) {
             items(is, "ports").for_each(|port| set(port, "nodePort", None));
         }

@@ -1,7 +1,7 @@
 //! `EndpointSlice` of `discovery.k8s.io`: some of the endpoints of a Service.
 //!
 //! The generation counts changes of labels as well. The label `kubernetes.io/service-name` names the Service.
-//! `addressType` is immutable, by a rule that the schema declares.
+//! `addressType` is immutable, by a tag of the API.
 //!
 //! Upstream: `pkg/registry/discovery/endpointslice/strategy.go` and `pkg/apis/discovery/validation/validation.go`.
 

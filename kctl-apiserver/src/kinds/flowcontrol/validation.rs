@@ -13,7 +13,7 @@ const PRECEDENCE_MAX: i64 = 10_000;
 const EXEMPT: &str = "exempt";
 /// Verbs of requests, sorted as the error lists them. `*` matches all.
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
-/// Maximum number of queues of a level (`maxQueues`): 10 million.
+/// Maximum number of queues of a level (`priorityLevelConfigurationQueuingMaxQueues`): 10 million.
 const QUEUES_MAX: i64 = 10_000_000;
 
 /// Validates a `FlowSchema`. The priority level that it names need not exist.

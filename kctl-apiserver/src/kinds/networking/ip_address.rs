@@ -1,7 +1,7 @@
 //! `IPAddress` of `networking.k8s.io`: a cluster IP in use, with a reference to its owner.
 //!
 //! The name is the address in its canonical form, so each address has at most one owner. `spec.parentRef` is required
-//! and immutable, by rules that the schema declares.
+//! and immutable, by tags of the API.
 //!
 //! Upstream: `pkg/registry/networking/ipaddress/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 

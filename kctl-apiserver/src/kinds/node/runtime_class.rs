@@ -1,7 +1,7 @@
 //! `RuntimeClass` of `node.k8s.io`: names a container runtime handler that Pods can choose.
 //!
-//! `overhead` and `scheduling` are added to each Pod that names the class. `handler` is immutable, by a rule that the
-//! schema declares.
+//! `overhead` and `scheduling` are added to each Pod that names the class. `handler` is immutable, by a tag of the
+//! API.
 //!
 //! Upstream: `pkg/registry/node/runtimeclass/strategy.go` and `pkg/apis/node/validation/validation.go`.
 

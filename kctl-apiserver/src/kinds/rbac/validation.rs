@@ -49,7 +49,7 @@ pub(crate) fn validate_binding(object: &Value, scope: Scope, errors: &mut Errors
     binding.at("subjects").items().for_each(|subject| validate_subject(&subject, scope));
 }
 
-/// Validates a subject (`ValidateRoleBindingSubject`). An absent name is reported by the schema's own rules.
+/// Validates a subject (`ValidateRoleBindingSubject`). A tag of the API requires the name.
 fn validate_subject(subject: &Field<'_>, scope: Scope) {
     let (kind, group, namespace) = (subject.at("kind"), subject.at("apiGroup"), subject.at("namespace"));
     kind.always_one_of(&["ServiceAccount", "User", "Group"]);

@@ -1,7 +1,6 @@
 //! `ResourceClaim` of `resource.k8s.io`: a request for devices, and their allocation.
 //!
-//! - The spec is immutable, by a rule that the schema declares. The status is written by scheduler, drivers and
-//!   kubelet.
+//! - The spec is immutable, by a tag of the API. Scheduler, drivers and kubelet write the status.
 //! - A write of `status` leaves spec and metadata as they are; statuses of deallocated devices are dropped.
 //!
 //! Upstream: `pkg/registry/resource/resourceclaim/strategy.go` and `pkg/apis/resource/validation/validation.go`.

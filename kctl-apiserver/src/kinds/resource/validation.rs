@@ -78,7 +78,7 @@ pub(crate) fn validate_binding_conditions(device: &Field<'_>) {
     }
 }
 
-/// Validates key and value of a taint. The effect is checked by the schema's own rules.
+/// Validates key and value of a taint. A tag of the API validates the effect.
 pub(crate) fn validate_taint(taint: &Field<'_>) {
     taint.at("key").qualified_name();
     taint.at("value").label_value();

@@ -1,6 +1,6 @@
 //! `StorageClass` of `storage.k8s.io`: a provisioner of volumes with its parameters.
 //!
-//! Provisioner, parameters, reclaim policy and binding mode are immutable, by rules that the schema declares.
+//! Provisioner, parameters, reclaim policy and binding mode are immutable, by tags of the API.
 //!
 //! Upstream: `pkg/registry/storage/storageclass/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 

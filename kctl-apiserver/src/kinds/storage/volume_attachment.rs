@@ -1,7 +1,7 @@
 //! `VolumeAttachment` of `storage.k8s.io`: the intent to attach a volume to a node.
 //!
 //! A controller creates one for each volume and node; the driver's attacher reports success or failure in the status.
-//! The spec is immutable, by a rule that the schema declares.
+//! The spec is immutable, by a tag of the API.
 //!
 //! Upstream: `pkg/registry/storage/volumeattachment/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 

@@ -26,7 +26,7 @@ pub(crate) struct DeleteStrategy {
     pub(crate) has_own_finalizers: fn(&Value) -> bool,
     /// Without a propagation policy, a delete orphans dependents (`DefaultGarbageCollectionPolicy`).
     pub(crate) orphans_dependents: bool,
-    /// The garbage collector ignores the objects: a delete adds none of its finalizers (`GarbageCollectUnsupported`),
+    /// The garbage collector ignores the objects: a delete adds none of its finalizers (`rest.Unsupported`),
     /// and owner references in the objects have no effect (`ignoredResources`).
     pub(crate) is_ignored_by_gc: bool,
     /// The response to a delete that removes the object at once.

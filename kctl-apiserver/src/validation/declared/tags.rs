@@ -34,11 +34,9 @@ pub(super) struct FieldTags {
     pub(super) maximum: Option<i64>,
     /// Maximum number of items of a list (`+k8s:maxItems`). A longer list gets only this error.
     pub(super) max_items: Option<usize>,
-    /// In characters.
-    ///
-    /// A string at the bound is valid (`+k8s:maxLength`). The message still counts in bytes.
+    /// Maximum length of a string in characters (`+k8s:maxLength`). The message of the error says bytes.
     pub(super) max_length: Option<usize>,
-    /// In bytes of UTF-8 (`+k8s:maxBytes`).
+    /// Maximum length of a string in bytes of UTF-8 (`+k8s:maxBytes`).
     pub(super) max_bytes: Option<usize>,
     /// The format of a string (`+k8s:format`).
     pub(super) format: Option<Format>,

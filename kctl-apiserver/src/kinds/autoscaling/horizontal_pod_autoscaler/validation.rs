@@ -24,8 +24,8 @@ const SOURCES: [(&str, &str); 5] = [
 
 /// Validates an autoscaler (`ValidateHorizontalPodAutoscaler`).
 ///
-/// `minReplicas: 0` needs a metric of type Object or External, because Pods that do not run report no metrics. A lower
-/// bound for the two counts is declared by the schema and is not repeated here.
+/// `minReplicas: 0` needs a metric of type Object or External, because Pods that do not run report no metrics. Tags
+/// of the API are the lower bounds of the two counts.
 pub(crate) fn validate_autoscaler(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (least, most, metrics) = (&spec["minReplicas"], spec.at("maxReplicas"), spec.at("metrics"));

@@ -34,7 +34,7 @@ const FIELDS: [Range; 5] = [
     Range { least: 0, most: 6, names: DAYS },
 ];
 
-/// Case-sensitive. `@reboot` is not one of them.
+/// Names of whole schedules, case-sensitive. `@reboot` is not one of them.
 const DESCRIPTORS: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
 /// Returns `true` for a cron schedule. It has no time zone: `CronJob`s set `spec.timeZone` instead.

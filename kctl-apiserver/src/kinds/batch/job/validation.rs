@@ -219,8 +219,8 @@ fn validate_failure_policy(spec: &Field<'_>) {
     rules.max_items(FAILURE_RULES_MAX);
 }
 
-/// Validates a rule about exit codes of containers or conditions of the Pod. Its action is checked by the schema's own
-/// rules. `containers` are the names of the template's containers.
+/// Validates a rule about exit codes of containers or conditions of the Pod. An enum of the API lists
+/// the actions. `containers` are the names of the template's containers.
 fn validate_failure_rule(spec: &Value, containers: &BTreeSet<&str>, rule: &Field<'_>) {
     let (action, codes, conditions) = (rule.at("action"), rule.at("onExitCodes"), rule.at("onPodConditions"));
     let is_unlimited = spec["backoffLimitPerIndex"].is_null();

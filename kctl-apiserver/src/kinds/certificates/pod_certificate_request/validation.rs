@@ -67,8 +67,8 @@ fn validate_signed_request(spec: &Field<'_>) {
     }
 }
 
-/// Validates a change of the status (`ValidatePodCertificateRequestStatusUpdate`). Each step runs only if those before it
-/// have found no error.
+/// Validates a change of the status (`ValidatePodCertificateRequestStatusUpdate`). Each step runs only if those before
+/// it have found no error.
 pub(super) fn status(now: Timestamp, old: &Value, new: &Value, errors: &mut Errors) {
     let object = Field::new(new, "", errors);
     let status = object.at("status");

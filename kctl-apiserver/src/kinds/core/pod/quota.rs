@@ -13,6 +13,8 @@ use serde_json::Value;
 use crate::{
     amounts::{self, Amounts, ResourceMap, is_pages, is_standard_pod_resource},
     defaulting::quality_of_service,
+    field_errors::text,
+    json_path::{by_name, entries},
     kinds::core::{is_selected, resource_quota::validation::counts_pods},
     quantity,
 };
@@ -58,7 +60,8 @@ fn amounts_by_quota_name(requests: &Amounts, limits: &Amounts) -> Amounts {
 }
 
 /// Returns the requests and limits of the whole Pod with its overhead, and 1 for `pods`. The overhead adds to a limit
-/// only if the containers have one. `amounts::pod_amounts` also counts init containers and pod-level resources.
+/// only if the containers have one. `amounts::pod_amounts` also counts init containers and pod-level resources. Unlike
+/// upstream (`UseStatusResources`), resources in the status do not count: no kubelet runs here.
 pub(super) fn usage(spec: &Value) -> Amounts {
     let overhead = amounts::read(&spec["overhead"]);
     let mut requests = amounts::pod_amounts(spec, ResourceMap::Requests);
@@ -100,11 +103,25 @@ pub(crate) fn is_spent(pod: &Value, now: Timestamp) -> bool {
     now.duration_since(due) > jiff::SignedDuration::from_secs(grace)
 }
 
-/// Returns `true` if a Pod uses less quota than before: its deadline has changed, or it has terminated.
+/// Returns `true` if a Pod may use less quota than before: its deadline has changed, a resize has taken effect, or it
+/// has terminated.
 pub(super) fn frees_usage(old: Option<&Value>, new: &Value, now: Timestamp) -> bool {
     old.is_some_and(|old| {
         old["spec"]["activeDeadlineSeconds"] != new["spec"]["activeDeadlineSeconds"]
+            || has_resized_container(old, new)
             || (!is_spent(old, now) && is_spent(new, now))
+    })
+}
+
+/// Returns `true` if the status reports other resources of a container than before (`hasResourcesChanged`). A kubelet
+/// writes them when a resize has taken effect.
+fn has_resized_container(old: &Value, new: &Value) -> bool {
+    ["containerStatuses", "initContainerStatuses"].iter().any(|list| {
+        let reported = by_name(&new["status"][*list]);
+        entries(&old["status"][*list]).any(|(_, was)| {
+            let is = reported.get(text(&was["name"]));
+            is.is_some_and(|is| is["resources"] != was["resources"])
+        })
     })
 }
 
@@ -143,4 +160,22 @@ fn has_cross_namespace_affinity(pod: &Value) -> bool {
         let preferred = affinity["preferredDuringSchedulingIgnoredDuringExecution"].as_array().into_iter().flatten();
         required.chain(preferred.map(|weighted| &weighted["podAffinityTerm"])).any(elsewhere)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn resize_that_took_effect_frees_usage() {
+        let pod = |cpu: &str| {
+            let resources = json!({ "requests": { "cpu": cpu } });
+            json!({ "spec": {}, "status": { "containerStatuses": [{ "name": "c", "resources": resources }] } })
+        };
+        for (cpu, expected) in [("1", false), ("500m", true)] {
+            assert_eq!(frees_usage(Some(&pod("1")), &pod(cpu), Timestamp::UNIX_EPOCH), expected, "{cpu}");
+        }
+    }
 }

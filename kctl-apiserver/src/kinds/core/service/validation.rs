@@ -236,7 +236,8 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     port.forbidden_if(needs_health_check(was) && needs_health_check(&spec) && is_changed, "field is immutable");
 }
 
-/// Validates that an update keeps cluster IPs, unless both Services are headless, and IP families, unless one of them is.
+/// Validates that an update keeps cluster IPs, unless both Services are headless, and IP families, unless one of them
+/// is.
 fn validate_kept_addresses(was: &Value, spec: &Field<'_>) {
     let (ips, families) = (spec.at("clusterIPs"), spec.at("ipFamilies"));
     if !is_headless(was) || !is_headless(spec) {

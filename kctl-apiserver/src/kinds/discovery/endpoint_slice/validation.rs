@@ -1,7 +1,6 @@
 //! Validation of `EndpointSlice`s (`pkg/apis/discovery/validation/validation.go`).
 //!
-//! The address type is validated by tags of the schema (`data/validation.json`): it is required,
-//! one of an enum, and immutable.
+//! Tags of the API validate the address type: it is required, one of an enum, and immutable.
 
 use serde_json::Value;
 

@@ -53,7 +53,7 @@ fn validate_peer(peer: &Field<'_>) {
     peer.required_with_if(!range.is_object() && !selects, "must specify a peer");
 }
 
-/// Validates a block of addresses. An absent `cidr` is reported by the schema.
+/// Validates a block of addresses. A tag of the API requires `cidr`.
 fn validate_block(block: &Field<'_>) {
     let range = block.at("cidr");
     if range.is_empty() {

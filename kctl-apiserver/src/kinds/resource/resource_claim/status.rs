@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// Maximum number of conditions of a device (`MaxConditions` of `AllocatedDeviceStatus`).
+/// Maximum number of conditions of a device (`AllocatedDeviceStatusMaxConditions`).
 const CONDITIONS_MAX: usize = 8;
 
 /// Validates a status against the stored one (`ValidateResourceClaimStatusUpdate`).

@@ -73,8 +73,8 @@ fn validate_options(values: &Field<'_>, usual: &Value, most: &Value) {
     values.max_items(OPTIONS_MAX);
 }
 
-/// Returns `true` if amounts may have fractions, which are then compared in thousandths. Otherwise they are rounded up to
-/// integers.
+/// Returns `true` if amounts may have fractions, which are then compared in thousandths. Otherwise they are rounded up
+/// to integers.
 fn has_fractions() -> bool {
     feature_gates::is_enabled(Gate::DRAFractionalCapacityRange)
 }

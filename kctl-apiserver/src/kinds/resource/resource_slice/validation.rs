@@ -26,7 +26,7 @@ use crate::{
 /// several slices.
 const DEVICES_MAX: usize = 128;
 /// Maximum number of devices of a slice in which a device has taints, lists as attributes, or
-/// consumes counters (`ResourceSliceMaxDevicesWithTaintsOrConsumesCounters`).
+/// consumes counters (`ResourceSliceMaxDevicesWithAdvancedFeatures`).
 const DEVICES_WITH_MORE_MAX: usize = 64;
 /// Longest string or version of an attribute, in bytes (`DeviceAttributeMaxValueLength`).
 const TEXT_LEN_MAX: usize = 64;
