@@ -113,13 +113,9 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
             .map(Some)
             .map_err(|error| no_cluster_with(&format!("--kubeconfig {error}"), "name another file with --kubeconfig"));
     }
-    let files: Vec<PathBuf> = match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
-        Some(list) => std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect(),
-        None => std::env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect(),
-    };
     let mut merged = None;
-    for file in files.iter().filter(|file| file.exists()) {
-        let next = read(file).map_err(no_cluster)?;
+    for file in kubeconfig::default_files() {
+        let next = read(&file).map_err(no_cluster)?;
         merged = Some(match merged {
             None => next,
             Some(before) => Kubeconfig::merge(before, next).map_err(|error| no_cluster(causes(&error)))?,
