@@ -11,6 +11,7 @@ use syn::{
     visit::{self, Visit},
 };
 
+use super::test_code::is_test;
 use crate::new::plural;
 
 /// Text to insert at an offset in bytes.
@@ -452,13 +453,6 @@ struct Apps {
 /// Methods of `App` that add something; a new call belongs after the last of them.
 const ADDING: [&str; 6] = ["controller", "controller_with", "kind", "admission", "conversion", "interpreter"];
 
-/// Returns `true` for code behind `#[cfg(test)]`, where an app is not the one of the program.
-fn is_test(attributes: &[Attribute]) -> bool {
-    attributes
-        .iter()
-        .any(|attribute| attribute.path().is_ident("cfg") && attribute.to_token_stream().to_string().contains("test"))
-}
-
 /// Returns `true` for a call of `App::new`, also by a longer path.
 fn is_app(call: &ExprCall) -> bool {
     let Expr::Path(path) = &*call.func else { return false };
@@ -632,6 +626,8 @@ mod tests {
         }
         let tested = "fn f() { App::new(\"a\"); }\n#[cfg(test)]\nmod tests { fn g() { App::new(\"b\"); } }";
         assert!(called(tested).unwrap().starts_with("fn f() { App::new(\"a\").controller::<b>();"));
+        let program = "#[cfg(not(test))]\nfn main() { App::new(\"a\"); }";
+        assert_eq!(called(program), Some(program.replace(";", ".controller::<b>();")));
         assert!(called("fn f() { App::new(\"a\"); App::new(\"b\"); }").is_none());
     }
 
