@@ -352,8 +352,9 @@ fn read_revision(folder: &Path, revision: &str) -> Result<Vec<(String, String)>>
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let names = git(&["ls-tree", "--name-only", revision, "--", &format!("./{}", prefix.display())])?;
-    let names = names.lines().filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "yaml"));
+    // Without `-z`, git puts names with other than ASCII letters in quotes.
+    let names = git(&["ls-tree", "-z", "--name-only", revision, "--", &format!("./{}", prefix.display())])?;
+    let names = names.split('\0').filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "yaml"));
     names.map(|name| Ok((name.to_owned(), git(&["show", &format!("{revision}:./{name}")])?))).collect()
 }
 
@@ -457,6 +458,24 @@ mod tests {
         let since = BreakingOptions { allow_breaking: false, since: Some("nothing".into()) };
         let unknown = reject_breaking(&[], &folder.check(), &since).unwrap_err().to_string();
         assert!(unknown.contains("git ls-tree"), "{unknown}");
+    }
+
+    #[test]
+    fn crds_of_a_deleted_unicode_folder_are_compared() {
+        let folder = Folder::new("unicode");
+        let git = |arguments: &[&str]| {
+            let name = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+            let output = std::process::Command::new("git").arg("-C").arg(&folder.0).args(name).args(arguments).output();
+            assert!(output.unwrap().status.success(), "{arguments:?}");
+        };
+        git(&["init", "--quiet"]);
+        let out = OutputOptions { out: Some(folder.0.join("k\u{fc}che")), check: None };
+        write_manifests(&[crd(&json!({}))], &out, &OWNED).unwrap();
+        git(&["add", "."]);
+        git(&["commit", "--quiet", "-m", "first"]);
+        std::fs::remove_dir_all(folder.0.join("k\u{fc}che")).unwrap();
+        let found = read_revision(&folder.0.join("k\u{fc}che/crds"), "HEAD").unwrap();
+        assert_eq!(found.len(), 1);
     }
 
     #[test]
