@@ -551,8 +551,8 @@ pub(super) enum Feature {
 
 /// Finds the features of the dependency on kctl, and returns the change that adds one.
 ///
-/// The first line that starts with `kctl =` counts. It is read as a string instead of as TOML, so that comments, order
-/// and spaces of the manifest are unchanged.
+/// The first line that starts with `kctl =` counts, except for dependencies of tests and build scripts. It is read as a string
+/// instead of as TOML, so that comments, order and spaces of the manifest are unchanged.
 ///
 /// | line | result |
 /// |---|---|
@@ -560,9 +560,12 @@ pub(super) enum Feature {
 /// | `kctl = "0.1"` | [`Feature::Tabled`] |
 /// | `kctl.workspace = true`, `[dependencies.kctl]` | [`Feature::Unknown`]: a person has to add the feature |
 pub(super) fn feature(manifest: &str, feature: &str) -> Feature {
-    let mut start = 0;
+    let (mut start, mut is_of_program) = (0, true);
     for line in manifest.split_inclusive('\n') {
-        let is_kctl = line.strip_prefix("kctl").is_some_and(|rest| rest.trim_start().starts_with('='));
+        if line.starts_with('[') {
+            is_of_program = !["dev-dependencies]", "build-dependencies]"].iter().any(|table| line.contains(table));
+        }
+        let is_kctl = is_of_program && line.strip_prefix("kctl").is_some_and(|rest| rest.trim_start().starts_with('='));
         if is_kctl
             && let Some(list) = line.find("features = [").map(|at| at + "features = [".len())
             && let Some(len) = line[list..].find(']')
@@ -659,6 +662,9 @@ mod tests {
         let table = "[dependencies]\nkctl = { version = \"0.1\", features = [\"webhook\"] }\nserde = \"1\"\n";
         assert_eq!(added("[dependencies]\nkctl = \"0.1\"\nserde = \"1\"\n"), table);
         assert_eq!(added(table), "present");
+        let tested = "[dev-dependencies]\nkctl = { workspace = true, features = [\"testing\"] }\n";
+        assert_eq!(added(&format!("[dependencies]\nkctl.workspace = true\n\n{tested}")), "unknown");
+        assert_eq!(added(&format!("{tested}{line}")), format!("{tested}{}", added(line)));
         for line in ["kctl = '1'\n", "kctl.workspace = true\n", "[dependencies.kctl]\nversion = \"1\"\n"] {
             assert_eq!(added(line), "unknown", "{line}");
         }
