@@ -510,8 +510,12 @@ fn apps(text: &str) -> Apps {
 }
 
 /// Returns `true` if a file creates an app outside of its tests.
-pub(super) fn has_app(text: &str) -> bool {
-    !apps(text).apps.is_empty()
+///
+/// # Errors
+/// The file does not parse as Rust.
+pub(super) fn has_app(text: &str) -> Result<bool, String> {
+    syn::parse_file(text).map_err(|error| error.to_string())?;
+    Ok(!apps(text).apps.is_empty())
 }
 
 /// Returns where a call on the app belongs; `None` unless the file creates exactly one app outside of its tests.

@@ -653,4 +653,6 @@ fn lines_are_shown_where_no_place_is_found() {
     assert!(folder.0.join("src/bar.rs").exists());
     let none = Folder::new("none", "fn main() {}\n");
     assert!(none.add(controller("bar")).unwrap_err().contains("has no src/main.rs or src/lib.rs"));
+    let broken = Folder::new("broken", &format!("{MAIN}\nfn half("));
+    assert!(broken.add(controller("bar")).unwrap_err().contains("src/main.rs: cannot be parsed: "));
 }
