@@ -12,6 +12,7 @@ mod files;
 mod project;
 mod sample;
 mod source;
+mod test_code;
 #[cfg(test)]
 mod tests;
 mod version;

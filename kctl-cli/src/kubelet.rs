@@ -16,7 +16,7 @@ use kctl_workloads::Kubelet;
 use kube::{
     Api,
     api::ListParams,
-    config::{Config, KubeConfigOptions, Kubeconfig},
+    config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
 use crate::{Failure, wait_for_stop};
@@ -61,7 +61,7 @@ enum KubeletError {
     )]
     NoKubeconfig {
         /// Not `#[source]`: sources are printed last, and the help has to come last.
-        why: Box<kube::config::KubeconfigError>,
+        why: Box<KubeconfigError>,
     },
     /// The API server would reject the Node object at each retry.
     #[error(
@@ -103,7 +103,7 @@ pub(crate) async fn run(options: KubeletOptions) -> Result<(), Failure> {
     let no_kubeconfig = |why| KubeletError::NoKubeconfig { why: Box::new(why) };
     let kubeconfig = match (&options.kubeconfig, &options.context) {
         (Some(file), _) => Kubeconfig::read_from(file),
-        (None, Some(_)) => Kubeconfig::read(),
+        (None, Some(_)) => read_default(),
         (None, None) => return Err(KubeletError::NoCluster.into()),
     };
     let mut kubeconfig = kubeconfig.map_err(no_kubeconfig)?;
@@ -129,6 +129,14 @@ pub(crate) async fn run(options: KubeletOptions) -> Result<(), Failure> {
         () = wait_for_stop() => {}
     }
     Ok(())
+}
+
+/// Reads the user's default kubeconfig, as kubectl does: missing files of `KUBECONFIG` are skipped.
+fn read_default() -> Result<Kubeconfig, KubeconfigError> {
+    let files = kubeconfig::default_files();
+    // If no file exists, kube's error names one of them.
+    let Some((first, others)) = files.split_first() else { return Kubeconfig::read() };
+    others.iter().try_fold(Kubeconfig::read_from(first)?, |merged, file| merged.merge(Kubeconfig::read_from(file)?))
 }
 
 /// Returns the names of the nodes that real kubelets have registered; `None` if there are no such nodes.

@@ -137,10 +137,13 @@ fn without_paragraphs_about(absent: &[&str], page: &str) -> String {
 /// never mixed with a project.
 ///
 /// # Errors
-/// The path is a file, or a folder with other files.
+/// The path is a file, a folder with other files, or one that can't be read.
 fn check_free(path: &Path) -> Result<(), NewFailure> {
-    let Ok(entries) = std::fs::read_dir(path) else {
-        return if path.exists() { Err(NewFailure::IsFile(path.into())) } else { Ok(()) };
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(source) if path.is_dir() => return Err(NewFailure::Unreadable { path: path.into(), source }),
+        Err(_) if path.exists() => return Err(NewFailure::IsFile(path.into())),
+        Err(_) => return Ok(()),
     };
     if entries.flatten().any(|entry| !REPOSITORIES.iter().any(|name| entry.file_name() == *name)) {
         return Err(NewFailure::HasFiles(path.into()));

@@ -88,7 +88,12 @@ pub(crate) fn kind_of_spec(text: &str, spec: &Ident) -> Option<String> {
         _ => None,
     });
     let kind = generated_type(described.next()?);
-    kind.filter(|kind| spec != kind && syn::parse_str::<Ident>(kind).is_ok())
+    kind.filter(|kind| spec != kind && is_type_name(kind))
+}
+
+/// Returns `true` for a string from which `Ident::new` makes a name. It panics on `r#Web` and ` Web`, which syn parses.
+pub(crate) fn is_type_name(text: &str) -> bool {
+    !text.starts_with("r#") && syn::parse_str::<Ident>(text).is_ok_and(|name| name == text)
 }
 
 /// Returns the status type of a kind: `SiteStatus` for `#[resource(…, kind = "Site", status = "SiteStatus")]`. `None`
@@ -284,6 +289,8 @@ mod tests {
             ("#[resource(kind = \"Web\", root = \"WebObject\")] struct WebSpec;", Some("WebObject")),
             ("#[resource(kind = \"Web-Site\")] struct WebSpec;", None),
             ("#[resource(kind = \"\")] struct WebSpec;", None),
+            ("#[resource(kind = \"r#Web\")] struct WebSpec;", None),
+            ("#[resource(kind = \"Web\", root = \" Web\")] struct WebSpec;", None),
             ("struct WebSpec;", None),
             ("#[resource(kind = \"Web\")] struct WebSpecs;", None),
             ("use elsewhere::WebSpec;", None),

@@ -98,6 +98,11 @@ pub(super) enum AddFailure {
          generate them again, remove the file, its `mod` line and the call of `.admission`"
     )]
     HasWebhooks { kind: String, file: String },
+    /// The module may have the webhooks of another kind: both names become the same one in snake case.
+    #[error(
+        "{file} exists already, and the webhooks of both {kind} and {other} belong there: write the missing ones there by hand"
+    )]
+    SharedWebhooks { kind: String, other: String, file: String },
     /// A file of the project cannot be read or written.
     #[error("{path}: {source}")]
     File { path: PathBuf, source: std::io::Error },

@@ -70,8 +70,10 @@ impl Project {
         let source = folder.join("src");
         let mut root = None;
         for file in ["main.rs", "lib.rs"].map(|file| source.join(file)) {
-            if root.is_none() && file.is_file() && source::has_app(&read(&file)?) {
-                root = Some(file);
+            if root.is_none() && file.is_file() {
+                let has_app = source::has_app(&read(&file)?);
+                let has_app = has_app.map_err(|message| AddFailure::Syntax { path: file.clone(), message })?;
+                root = has_app.then_some(file);
             }
         }
         let root = root.ok_or_else(|| AddFailure::NoApp(folder.into()))?;

@@ -11,6 +11,7 @@ use syn::{
     visit::{self, Visit},
 };
 
+use super::test_code::is_test;
 use crate::new::plural;
 
 /// Text to insert at an offset in bytes.
@@ -452,13 +453,6 @@ struct Apps {
 /// Methods of `App` that add something; a new call belongs after the last of them.
 const ADDING: [&str; 6] = ["controller", "controller_with", "kind", "admission", "conversion", "interpreter"];
 
-/// Returns `true` for code behind `#[cfg(test)]`, where an app is not the one of the program.
-fn is_test(attributes: &[Attribute]) -> bool {
-    attributes
-        .iter()
-        .any(|attribute| attribute.path().is_ident("cfg") && attribute.to_token_stream().to_string().contains("test"))
-}
-
 /// Returns `true` for a call of `App::new`, also by a longer path.
 fn is_app(call: &ExprCall) -> bool {
     let Expr::Path(path) = &*call.func else { return false };
@@ -516,8 +510,12 @@ fn apps(text: &str) -> Apps {
 }
 
 /// Returns `true` if a file creates an app outside of its tests.
-pub(super) fn has_app(text: &str) -> bool {
-    !apps(text).apps.is_empty()
+///
+/// # Errors
+/// The file does not parse as Rust.
+pub(super) fn has_app(text: &str) -> Result<bool, String> {
+    syn::parse_file(text).map_err(|error| error.to_string())?;
+    Ok(!apps(text).apps.is_empty())
 }
 
 /// Returns where a call on the app belongs; `None` unless the file creates exactly one app outside of its tests.
@@ -557,8 +555,8 @@ pub(super) enum Feature {
 
 /// Finds the features of the dependency on kctl, and returns the change that adds one.
 ///
-/// The first line that starts with `kctl =` counts. It is read as a string instead of as TOML, so that comments, order
-/// and spaces of the manifest are unchanged.
+/// The first line that starts with `kctl =` counts, except for dependencies of tests and build scripts. It is read as a string
+/// instead of as TOML, so that comments, order and spaces of the manifest are unchanged.
 ///
 /// | line | result |
 /// |---|---|
@@ -566,9 +564,12 @@ pub(super) enum Feature {
 /// | `kctl = "0.1"` | [`Feature::Tabled`] |
 /// | `kctl.workspace = true`, `[dependencies.kctl]` | [`Feature::Unknown`]: a person has to add the feature |
 pub(super) fn feature(manifest: &str, feature: &str) -> Feature {
-    let mut start = 0;
+    let (mut start, mut is_of_program) = (0, true);
     for line in manifest.split_inclusive('\n') {
-        let is_kctl = line.strip_prefix("kctl").is_some_and(|rest| rest.trim_start().starts_with('='));
+        if line.starts_with('[') {
+            is_of_program = !["dev-dependencies]", "build-dependencies]"].iter().any(|table| line.contains(table));
+        }
+        let is_kctl = is_of_program && line.strip_prefix("kctl").is_some_and(|rest| rest.trim_start().starts_with('='));
         if is_kctl
             && let Some(list) = line.find("features = [").map(|at| at + "features = [".len())
             && let Some(len) = line[list..].find(']')
@@ -632,6 +633,8 @@ mod tests {
         }
         let tested = "fn f() { App::new(\"a\"); }\n#[cfg(test)]\nmod tests { fn g() { App::new(\"b\"); } }";
         assert!(called(tested).unwrap().starts_with("fn f() { App::new(\"a\").controller::<b>();"));
+        let program = "#[cfg(not(test))]\nfn main() { App::new(\"a\"); }";
+        assert_eq!(called(program), Some(program.replace(";", ".controller::<b>();")));
         assert!(called("fn f() { App::new(\"a\"); App::new(\"b\"); }").is_none());
     }
 
@@ -663,6 +666,9 @@ mod tests {
         let table = "[dependencies]\nkctl = { version = \"0.1\", features = [\"webhook\"] }\nserde = \"1\"\n";
         assert_eq!(added("[dependencies]\nkctl = \"0.1\"\nserde = \"1\"\n"), table);
         assert_eq!(added(table), "present");
+        let tested = "[dev-dependencies]\nkctl = { workspace = true, features = [\"testing\"] }\n";
+        assert_eq!(added(&format!("[dependencies]\nkctl.workspace = true\n\n{tested}")), "unknown");
+        assert_eq!(added(&format!("{tested}{line}")), format!("{tested}{}", added(line)));
         for line in ["kctl = '1'\n", "kctl.workspace = true\n", "[dependencies.kctl]\nversion = \"1\"\n"] {
             assert_eq!(added(line), "unknown", "{line}");
         }

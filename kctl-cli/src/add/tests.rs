@@ -401,6 +401,17 @@ fn kinds_that_differ_in_case_have_separate_webhooks() {
 }
 
 #[test]
+fn kinds_with_one_snake_case_share_webhooks() {
+    let folder = Folder::new("one-snake-case", MAIN);
+    folder.add(controller_with("route", None, Some("HTTPRoute".into()))).unwrap();
+    folder.add(controller_with("other-route", Some("tea.example.com".into()), Some("HttpRoute".into()))).unwrap();
+    folder.add(Addition::Webhook { kind: "HTTPRoute".into() }).unwrap();
+    let error = folder.add(Addition::Webhook { kind: "HttpRoute".into() }).unwrap_err();
+    let expected = "src/http_route_webhook.rs exists already, and the webhooks of both HttpRoute and HTTPRoute belong";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
 fn version_is_a_copy_with_conversions() {
     let folder = Folder::new("version", MAIN);
     let version = |version: &str| Addition::Version { version: version.into(), kind: None };
@@ -642,4 +653,6 @@ fn lines_are_shown_where_no_place_is_found() {
     assert!(folder.0.join("src/bar.rs").exists());
     let none = Folder::new("none", "fn main() {}\n");
     assert!(none.add(controller("bar")).unwrap_err().contains("has no src/main.rs or src/lib.rs"));
+    let broken = Folder::new("broken", &format!("{MAIN}\nfn half("));
+    assert!(broken.add(controller("bar")).unwrap_err().contains("src/main.rs: cannot be parsed: "));
 }

@@ -16,6 +16,7 @@ impl Project {
     /// # Errors
     /// The kind is unknown or private, has a name that the template uses, or has a file with webhooks. Earlier versions of kctl
     /// wrote that file without underscores, `tearoom_webhook.rs`. If the project has a kind `Tearoom`, that file is its own.
+    /// `HTTPRoute` and `HttpRoute` share a file name, so only one of them gets generated webhooks.
     pub(super) fn webhook(&self, kind: &str) -> Result<Added, AddFailure> {
         let kind = self.kind(kind)?;
         if kind.needs.hidden.contains(&kind.spec) {
@@ -32,7 +33,13 @@ impl Project {
         for stem in [Some(&module), former.as_ref()].into_iter().flatten() {
             let file = format!("src/{stem}.rs");
             if self.exists(Path::new(&file))? {
-                return Err(AddFailure::HasWebhooks { kind: kind.name.clone(), file });
+                let mut others = self.kinds.iter().filter(|other| other.name != kind.name);
+                let other = others.find(|other| snake_case(&other.name) == snake);
+                let (kind, other) = (kind.name.clone(), other.map(|other| other.name.clone()));
+                return Err(match other {
+                    Some(other) => AddFailure::SharedWebhooks { kind, other, file },
+                    None => AddFailure::HasWebhooks { kind, file },
+                });
             }
         }
         let names = [

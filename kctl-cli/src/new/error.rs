@@ -82,6 +82,9 @@ pub(super) enum NewFailure {
     /// The folder of `--kctl` has neither the crate nor a repository with it.
     #[error("{0} does not contain the kctl crate: pass the directory with its Cargo.toml")]
     NoKctl(PathBuf),
+    /// The folder of the new project exists, and its files can't be listed.
+    #[error("{path} cannot be read")]
+    Unreadable { path: PathBuf, source: std::io::Error },
     /// A file or its folder cannot be written.
     #[error("{path} cannot be written")]
     Write { path: PathBuf, source: std::io::Error },

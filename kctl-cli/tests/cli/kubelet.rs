@@ -66,6 +66,17 @@ async fn kubelet_rejects_real_nodes_without_beside_real_nodes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn missing_file_of_kubeconfig_list_is_skipped() {
+    let (_server, file) = cluster("list", "containerd://2.1").await;
+    let list = std::env::join_paths([Path::new("/nonexistent/config"), &file]).unwrap();
+    let mut command = kubelet(Path::new(&list), &["--context", "kctl"]);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let error = error_output(&output);
+    assert!(error.contains("has real nodes (worker-1)"), "{error}");
+    std::fs::remove_file(file).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn kubelet_starts_beside_nodes_without_real_runtime() {
     for (test, runtime) in [("simulated", "simulated://1"), ("bare", "")] {
         let (_server, file) = cluster(test, runtime).await;

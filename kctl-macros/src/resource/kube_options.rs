@@ -7,7 +7,7 @@
 //! |---|---|
 //! | K0024 | tokens that are not an option |
 //! | K0028 | `scale` or `status_subresource` without `status` |
-//! | K0043 | a kind without group, version or name, or with one that API servers reject |
+//! | K0043 | a kind without group, version or name, or with one that API servers reject; `root` is no name of a type |
 //! | K0044 | a value without quotes |
 //! | K0045 | an unknown option |
 //! | K0083 | a value other than the allowed ones: `option_values` |
@@ -34,6 +34,7 @@ use super::{
 use crate::{
     codes,
     diagnostics::{Errors, closest_match},
+    source_file::is_type_name,
 };
 
 /// Options whose value is a string.
@@ -319,6 +320,11 @@ fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<Kub
     if text == "kind" && report_invalid_kind(&value, errors) {
         return None;
     }
+    if text == "root"
+        && let Some(example) = root_in_place_of_invalid(&value, errors)
+    {
+        return Some(KubeOption::Text { name, value: example });
+    }
     if let Some(example) = name_in_place_of_invalid(&text, &value, errors) {
         return Some(KubeOption::Text { name, value: example.to_owned() });
     }
@@ -346,6 +352,20 @@ fn is_kind(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric())
         && text.len() <= LABEL_LEN_MAX
         && syn::parse_str::<Ident>(text).is_ok()
+}
+
+/// Reports K0043 for a `root` that is not the name of a type: kube's derive would panic. Returns a valid one for it.
+fn root_in_place_of_invalid(value: &[TokenTree], errors: &mut Errors) -> Option<String> {
+    let literal = syn::parse2::<LitStr>(value.get(1)?.to_token_stream()).ok()?;
+    let root = literal.value();
+    if is_type_name(&root) {
+        return None;
+    }
+    let letters: String = root.chars().filter(char::is_ascii_alphanumeric).collect();
+    let example = if is_type_name(&letters) { letters } else { "WebObject".to_owned() };
+    let what = format!("`{root}` can't be a root, which is the name of a type");
+    errors.push(&literal, codes::INCOMPLETE_KIND, &what, &format!("write for example `root = \"{example}\"`"));
+    Some(example)
 }
 
 /// Reports K0043 for a group or a version that API servers reject. Returns a valid one for it.
@@ -432,6 +452,16 @@ mod tests {
         assert!(text.contains("impl Web {"), "{text}");
         let same = messages(r#"group = "e.com", version = "v1", kind = "Web", root = "WebSpec""#);
         assert!(same.len() == 1 && same[0].ends_with(": K0117"), "{same:?}");
+    }
+
+    #[test]
+    fn root_that_names_no_type_is_reported() {
+        for (root, example) in [("my web", "myweb"), ("r#Web", "rWeb"), (" Web", "Web"), ("", "WebObject")] {
+            let found = messages(&format!(r#"group = "e.com", version = "v1", kind = "WebSpec", root = "{root}""#));
+            let expected = format!("`{root}` can't be a root, which is the name of a type / help: write for example");
+            assert!(found.len() == 1 && found[0].starts_with(&expected), "{found:?}");
+            assert!(found[0].contains(&format!("`root = \"{example}\"`")), "{found:?}");
+        }
     }
 
     #[test]

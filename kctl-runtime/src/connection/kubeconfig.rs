@@ -14,7 +14,7 @@
 //! | `auth-provider` and `exec` | an error |
 //! | a certificate without a key | an error |
 
-use std::path::MAIN_SEPARATOR;
+use std::path::{MAIN_SEPARATOR, PathBuf};
 
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
 use serde_json::Value;
@@ -34,6 +34,25 @@ pub enum CredentialsError {
         "the user of the kubeconfig has a client certificate without its key: set `client-key` or `client-key-data`"
     )]
     NoKey,
+}
+
+/// Returns the existing files that kubectl merges without `--kubeconfig`: those in `KUBECONFIG`, or else `~/.kube/config`.
+///
+/// The first file wins. As for kubectl, a missing file of `KUBECONFIG` is skipped; kube's `Kubeconfig::read` fails there.
+/// The list is empty if no file exists.
+///
+/// ```
+/// let files = kctl_runtime::connection::kubeconfig::default_files();
+/// assert!(files.iter().all(|file| file.exists()));
+/// ```
+#[must_use]
+pub fn default_files() -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
+        Some(list) => std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect(),
+        None => std::env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect(),
+    };
+    files.retain(|file| file.exists());
+    files
 }
 
 /// Removes empty strings from the clusters and contexts of a kubeconfig.

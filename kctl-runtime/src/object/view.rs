@@ -301,7 +301,7 @@ impl<U> Keyed<U> for BTreeMap<String, U> {}
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a field of the type `{Self}` does not fit its path: the kind has `{T}` there",
-    label = "not the type at this path",
+    label = "the path needs another type, or an `Option` of this one",
     note = "help: write the type of that field in the kind, as `Option<…>` if it or one of its parents is optional",
     note = "code: K0072"
 )]

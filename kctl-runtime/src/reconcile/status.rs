@@ -30,7 +30,7 @@ use super::seal::Seal;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no status",
     label = "no status is declared",
-    note = "help: write `#[resource(…, status = \"…\")]` on its spec; in a helper function, name the kind: `Controller<Primary = Kind> + WritesStatus`",
+    note = "help: write `#[resource(…, status = \"…\")]` on its spec; in a helper function of a controller, name the kind: `Controller<Primary = Kind> + WritesStatus`",
     note = "code: K0032"
 )]
 pub trait HasStatus<From> {

@@ -105,27 +105,32 @@ pub(super) fn check_proxy(url: &str) -> Result<()> {
 /// As for kubectl, missing files of `KUBECONFIG` count as empty, and existing ones have to be
 /// readable.
 fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
-    let read = |file: &Path| {
-        Kubeconfig::read_from(file).map_err(|error| format!("{}: {}", file.display(), problem_of_file(&error)))
-    };
-    if let Some(file) = file {
-        return read(file)
+    match file {
+        Some(file) => read_file(file)
             .map(Some)
-            .map_err(|error| no_cluster_with(&format!("--kubeconfig {error}"), "name another file with --kubeconfig"));
+            .map_err(|error| no_cluster_with(&format!("--kubeconfig {error}"), "name another file with --kubeconfig")),
+        None => read_merged(&kubeconfig::default_files()),
     }
-    let files: Vec<PathBuf> = match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
-        Some(list) => std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect(),
-        None => std::env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect(),
-    };
+}
+
+/// Merges kubeconfig files; `None` without files. The first value wins, and an empty string is no value, as for kubectl.
+fn read_merged(files: &[PathBuf]) -> Result<Option<Kubeconfig>> {
     let mut merged = None;
-    for file in files.iter().filter(|file| file.exists()) {
-        let next = read(file).map_err(no_cluster)?;
+    for file in files {
+        let mut next = read_file(file).map_err(no_cluster)?;
+        // kubectl writes `current-context: ""` into a file without one.
+        kubeconfig::unset_empty(&mut next);
         merged = Some(match merged {
             None => next,
             Some(before) => Kubeconfig::merge(before, next).map_err(|error| no_cluster(causes(&error)))?,
         });
     }
     Ok(merged)
+}
+
+/// Reads one kubeconfig file. The error names the file and the problem.
+fn read_file(file: &Path) -> std::result::Result<Kubeconfig, String> {
+    Kubeconfig::read_from(file).map_err(|error| format!("{}: {}", file.display(), problem_of_file(&error)))
 }
 
 /// Returns the name of the context, its configuration, and the proxy that the kubeconfig has for
@@ -262,6 +267,19 @@ mod tests {
         }
         let other = load_context(Kubeconfig::from_yaml(text).unwrap(), Some("there".to_owned())).await;
         assert!(other.err().unwrap().to_string().starts_with("the kubeconfig has no context `there`"));
+    }
+
+    #[test]
+    fn empty_context_of_first_file_is_not_merged() {
+        let folder = std::env::temp_dir().join(format!("kctl-kubeconfig-merge-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let files = ["first", "second"].map(|name| folder.join(name));
+        for (file, context) in files.iter().zip(["''", "here"]) {
+            std::fs::write(file, format!("current-context: {context}\n")).unwrap();
+        }
+        let merged = read_merged(&files).unwrap().unwrap();
+        assert_eq!(merged.current_context.as_deref(), Some("here"));
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

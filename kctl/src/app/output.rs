@@ -316,7 +316,8 @@ fn in_folder(folder: &Path) -> Result<Vec<(String, String)>> {
     yaml_files(folder)?.iter().map(read).collect()
 }
 
-/// Returns the `.yaml` files of a folder by name; none if the folder does not exist.
+/// Returns the `.yaml` files of a folder by name; none if the folder does not exist. Hidden ones are no manifests: Emacs
+/// links `.#webs.yaml` to nothing while `webs.yaml` has unsaved changes.
 fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(Vec::new());
@@ -325,7 +326,8 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
     for entry in std::fs::read_dir(folder).context(folder.display())? {
         files.push(entry.context(folder.display())?.path());
     }
-    files.retain(|file| file.extension().is_some_and(|ending| ending == "yaml"));
+    let is_hidden = |file: &Path| file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "yaml") && !is_hidden(file));
     files.sort();
     Ok(files)
 }
@@ -350,8 +352,9 @@ fn read_revision(folder: &Path, revision: &str) -> Result<Vec<(String, String)>>
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let names = git(&["ls-tree", "--name-only", revision, "--", &format!("./{}", prefix.display())])?;
-    let names = names.lines().filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "yaml"));
+    // Without `-z`, git puts names with other than ASCII letters in quotes.
+    let names = git(&["ls-tree", "-z", "--name-only", revision, "--", &format!("./{}", prefix.display())])?;
+    let names = names.split('\0').filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "yaml"));
     names.map(|name| Ok((name.to_owned(), git(&["show", &format!("{revision}:./{name}")])?))).collect()
 }
 
@@ -455,6 +458,33 @@ mod tests {
         let since = BreakingOptions { allow_breaking: false, since: Some("nothing".into()) };
         let unknown = reject_breaking(&[], &folder.check(), &since).unwrap_err().to_string();
         assert!(unknown.contains("git ls-tree"), "{unknown}");
+    }
+
+    #[test]
+    fn crds_of_a_deleted_unicode_folder_are_compared() {
+        let folder = Folder::new("unicode");
+        let git = |arguments: &[&str]| {
+            let name = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+            let output = std::process::Command::new("git").arg("-C").arg(&folder.0).args(name).args(arguments).output();
+            assert!(output.unwrap().status.success(), "{arguments:?}");
+        };
+        git(&["init", "--quiet"]);
+        let out = OutputOptions { out: Some(folder.0.join("k\u{fc}che")), check: None };
+        write_manifests(&[crd(&json!({}))], &out, &OWNED).unwrap();
+        git(&["add", "."]);
+        git(&["commit", "--quiet", "-m", "first"]);
+        std::fs::remove_dir_all(folder.0.join("k\u{fc}che")).unwrap();
+        let found = read_revision(&folder.0.join("k\u{fc}che/crds"), "HEAD").unwrap();
+        assert_eq!(found.len(), 1);
+    }
+
+    #[test]
+    fn lock_file_of_an_editor_is_no_manifest() {
+        let folder = Folder::new("lock");
+        let old = crd(&json!({ "host": { "type": "string" } }));
+        write_manifests(std::slice::from_ref(&old), &folder.out(), &OWNED).unwrap();
+        std::fs::write(folder.0.join("crds/.#webs.example.com.yaml"), "a: [").unwrap();
+        reject_breaking(&[old], &folder.check(), &STRICT).unwrap();
     }
 
     #[test]

@@ -84,14 +84,17 @@ pub(super) fn arguments(command: &Command, arguments: Vec<OsString>) -> Result<V
         return Ok(arguments);
     };
     let Some(file) = run.get_one::<std::path::PathBuf>("config") else { return Ok(arguments) };
-    let values = read(file)?;
-    for (key, value) in &values {
+    let mut more = Vec::new();
+    for (key, value) in &read(file)? {
         let arg = options.get_arguments().find(|arg| arg.get_long() == Some(key) && key != "config");
         let arg = arg.ok_or_else(|| unknown_option(file, key, options))?;
         if !is_set(run, arg) {
-            arguments.extend(flags(arg, key, value).ok_or_else(|| invalid_value(file, key, value))?);
+            more.extend(flags(arg, key, value).ok_or_else(|| invalid_value(file, key, value))?);
         }
     }
+    // After a `--` they would not be options.
+    let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+    drop(arguments.splice(end..end, more));
     Ok(arguments)
 }
 
@@ -363,6 +366,17 @@ mod tests {
             ["--address=:8080"],
             "what a flag needs may be there"
         );
+    }
+
+    #[test]
+    fn options_of_the_file_precede_a_separator() {
+        let file = std::env::temp_dir().join(format!("kctl-settings-{}-separator.yaml", std::process::id()));
+        std::fs::write(&file, "address: :8080\nelect: true\n").unwrap();
+        let config = format!("--config={}", file.display());
+        let typed = ["app", RUN, &config, "--"].map(OsString::from).to_vec();
+        let all = arguments(&command(), typed).unwrap();
+        assert_eq!(all[3..], ["--address=:8080", "--elect=true", "--"]);
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]

@@ -151,6 +151,7 @@ pub(in crate::controller) fn kind_of_spec(ty: &Type) -> Option<(&Ident, Ident)> 
     let Type::Path(path) = ty else { return None };
     let spec = path.path.get_ident().filter(|name| name.to_string().ends_with("Spec"))?;
     let kind = source_file::kind_of_spec(&source_file::read()?, spec)?;
+    // `kind_of_spec` returns names that `Ident::new` accepts.
     Some((spec, Ident::new(&kind, spec.span())))
 }
 

@@ -12,9 +12,12 @@
 //! The rules come from apiextensions-apiserver (`pkg/apis/apiextensions/validation/validation.go`). A CRD that breaks
 //! one is rejected as a whole at `kubectl apply`, long after `cargo build`.
 
-use kctl_apimachinery::validation::{
-    LABEL_LEN_MAX, SUBDOMAIN_LEN_MAX, is_dns1035_label, is_dns1123_subdomain, is_label_value, is_protected_group,
-    is_qualified_name,
+use kctl_apimachinery::{
+    url::Url,
+    validation::{
+        LABEL_LEN_MAX, SUBDOMAIN_LEN_MAX, is_dns1035_label, is_dns1123_subdomain, is_label_value, is_protected_group,
+        is_qualified_name,
+    },
 };
 use serde_json::Value;
 
@@ -227,15 +230,16 @@ fn check_conversion(conversion: &Value, problems: &mut Vec<Problem>) {
 
 /// Checks the URL or the Service of a conversion webhook.
 ///
-/// A URL must use https and have neither user, query nor fragment. A Service needs a name and a namespace; its port
+/// A URL must use https and have neither user, query nor fragment. API servers accept a port without a host
+/// (`https://:443`) and can never call it, so it is reported as well. A Service needs a name and a namespace; its port
 /// defaults to 443 and its path to `/`.
 fn check_client(config: &Value, problems: &mut Vec<Problem>) {
     let mut push = |what: &str, help: &str| problems.push(Problem::new("conversion", what, help));
     match (config["url"].as_str(), config["service"].is_object()) {
         (Some(_), true) | (None, false) => push("either a service or a url is needed", "write one of them"),
         (Some(url), false) => {
-            let host = url.strip_prefix("https://").unwrap_or_default().split('/').next().unwrap_or_default();
-            if host.is_empty() || host.contains('@') || url.contains(['?', '#']) {
+            let is_callable = |url: Url| url.webhook_problems().is_empty() && !url.host_and_port().0.is_empty();
+            if !Url::parse(url).is_some_and(is_callable) || url.contains(['?', '#']) {
                 push(
                     "the url is not `https://host/path`",
                     "write for example `url = \"https://webs.example.com/convert\"`",
@@ -321,6 +325,26 @@ mod tests {
             let mut problems = Vec::new();
             check_metadata(&metadata, &mut problems);
             assert_eq!(problems.len(), n_problems, "{metadata}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn conversion_url_needs_a_host_that_can_be_called() {
+        for (url, is_valid) in [
+            ("https://webs.example.com/convert", true),
+            ("https://webs.example.com:9443", true),
+            ("https://[2001:db8::1]:443/convert", true),
+            ("https://:443", false),
+            ("https:///convert", false),
+            ("https://webs.example.com:port", false),
+            ("http://webs.example.com", false),
+            ("https://me@webs.example.com", false),
+            ("https://webs.example.com?a=b", false),
+            ("https://webs.example.com/#", false),
+        ] {
+            let mut problems = Vec::new();
+            check_client(&json!({ "url": url }), &mut problems);
+            assert_eq!(problems.is_empty(), is_valid, "{url}: {problems:?}");
         }
     }
 }
