@@ -25,6 +25,9 @@ const ADDRESSED: [&str; 3] = ["endpoints", "pods", "services"];
 /// Fields that are allocated in the order in which objects are created.
 const ADDRESSES: [&str; 6] = ["podIP", "podIPs", "hostIP", "clusterIP", "clusterIPs", "nodePort"];
 
+/// The label of a `ReplicaSet` with the hash of its Pod template, with which the name of the set ends.
+const TEMPLATE_HASH: &str = "pod-template-hash";
+
 /// An object in its normal form, with a name that both runs share: `pods default/web-*`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NormalizedObject {
@@ -101,6 +104,9 @@ enum Origin {
 impl Names {
     fn collect(snapshot: &Snapshot) -> Self {
         let mut names = Self::default();
+        for hash in snapshot.objects.iter().filter_map(|(id, object)| template_hash(id, object)) {
+            names.add(hash, "*".into());
+        }
         let mut objects: Vec<_> = snapshot.objects.iter().collect();
         // A name that contains another name is longer, so the names that it may contain are known before it.
         objects.sort_by_key(|(id, _)| id.name.len());
@@ -155,7 +161,7 @@ impl Names {
     }
 
     /// Returns a name without its generated parts. `metadata.generateName` may itself contain a generated name: for a
-    /// Pod it is the name of its Job. Otherwise the name of a `ReplicaSet` is the Deployment's name and a hash.
+    /// Pod it is the name of its Job. The name of a `ReplicaSet` is not generated: it is the Deployment's name and a hash.
     fn generic_name(&self, object: &Value, name: &str) -> String {
         match object["metadata"]["generateName"].as_str() {
             Some(base) if name.starts_with(base) => format!("{}*", self.replace(base)),
@@ -185,6 +191,14 @@ impl Names {
 /// Returns `true` for an object in which the cluster allocates addresses.
 fn has_addresses(id: &Id) -> bool {
     id.group.is_empty() && ADDRESSED.contains(&id.resource.as_str())
+}
+
+/// Returns the hash in the name of a `ReplicaSet`. It depends on times, uids and generated names in the Pod template, which
+/// are compared without them.
+fn template_hash<'a>(id: &Id, object: &'a Value) -> Option<&'a str> {
+    let is_set = (id.group.as_str(), id.resource.as_str()) == ("apps", "replicasets");
+    let hash = object["metadata"]["labels"][TEMPLATE_HASH].as_str().filter(|hash| is_set && !hash.is_empty())?;
+    id.name.strip_suffix(hash).is_some_and(|base| base.ends_with('-')).then_some(hash)
 }
 
 /// Returns the strings and numbers in a value.

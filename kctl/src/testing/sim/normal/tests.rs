@@ -130,6 +130,27 @@ fn names_generated_from_generated_names_make_no_difference() {
     assert_eq!(names, ["deployments default/web-*", "pods default/web-*-5d4f-*", "replicasets default/web-*-5d4f"]);
 }
 
+/// An app restarts Pods by a time in the template, which differs between two correct runs.
+#[test]
+fn template_hash_makes_no_difference() {
+    let state = |hash: &str, restarted: &str, image: &str| {
+        let (set, pod) = (format!("web-{hash}"), format!("web-{hash}-x1y2z"));
+        let (id, _) = object("replicasets", &set, "", "");
+        let template = json!({ "metadata": { "annotations": { "restartedAt": restarted } }, "image": image });
+        let metadata = json!({ "name": set, "uid": "u1", "labels": { "pod-template-hash": hash } });
+        let mut snapshot = Snapshot::default();
+        let id = Id { group: "apps".into(), ..id };
+        snapshot.objects.insert(id, Arc::new(json!({ "metadata": metadata, "spec": { "template": template } })));
+        snapshot.objects.extend([object("pods", &pod, &format!("{set}-"), &format!("{pod} of {set}"))]);
+        state(&snapshot, &[], &TimeDependent::default())
+    };
+    let one = state("5d4f", "2026-01-01T00:00:00Z", "a");
+    assert_eq!(difference(&one, &state("9c8b", "2026-01-01T00:00:05Z", "a")), None);
+    let names: Vec<_> = one.iter().map(|normal| normal.name.as_str()).collect();
+    assert_eq!(names, ["pods default/web-*-*", "replicasets default/web-*"]);
+    assert_ne!(difference(&one, &state("9c8b", "2026-01-01T00:00:05Z", "b")), None);
+}
+
 #[test]
 fn generated_name_in_a_longer_word_is_kept() {
     let of = |name: &str| state_of(&[("pods", "a1", "a", ""), ("configmaps", name, "", "a1 a11 qa1, a1-a1")]);
