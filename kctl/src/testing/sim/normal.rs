@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::{ByteString, jiff::Timestamp};
 use serde_json::{Map, Value};
 
 use super::{
@@ -243,6 +243,9 @@ fn normalize_object(id: &Id, object: &Value, maker: Creator, names: &Names, igno
             remove(&mut object, "/status/observedGeneration");
         }
     }
+    if (id.group.as_str(), id.resource.as_str()) == ("", "secrets") {
+        replace_in_secret(&mut object, names);
+    }
     for (field, value) in object.as_object_mut().into_iter().flatten() {
         let origin = if field == "spec" && !has_addresses(id) { Origin::Spec } else { Origin::Allocated };
         clean(value, names, origin);
@@ -254,6 +257,20 @@ fn normalize_object(id: &Id, object: &Value, maker: Creator, names: &Names, igno
     }
     let resource = id.resource.clone();
     NormalizedObject { name: Id { namespace, name, ..id.clone() }.to_string(), resource, object }
+}
+
+/// Replaces names, uids and times in the `data` of a `Secret`, which is in base64. Values without any of them remain as
+/// they are.
+fn replace_in_secret(secret: &mut Value, names: &Names) {
+    let data = secret.get_mut("data").and_then(Value::as_object_mut);
+    for value in data.into_iter().flat_map(Map::values_mut) {
+        let bytes = serde_json::from_value::<ByteString>(value.clone()).ok();
+        let Some(text) = bytes.and_then(|bytes| String::from_utf8(bytes.0).ok()) else { continue };
+        let replaced = names.replace(&text);
+        if replaced != text {
+            *value = replaced.into();
+        }
+    }
 }
 
 /// Replaces names, uids and times in all strings below a value, and removes allocated addresses.

@@ -152,6 +152,24 @@ fn template_hash_makes_no_difference() {
 }
 
 #[test]
+fn secret_data_is_compared_without_uids_and_times() {
+    let state = |uid: &str, time: &str, color: &str| {
+        let (id, _) = object("secrets", "a", "", "");
+        let texts = [("owner", format!("owned by {uid}")), ("made", time.to_owned()), ("color", color.to_owned())];
+        let data = texts.map(|(name, text)| (name.to_owned(), json!(ByteString(text.into_bytes()))));
+        let data: Map<String, Value> = data.into_iter().collect();
+        let mut snapshot = Snapshot::default();
+        let metadata = json!({ "name": "a", "uid": uid });
+        snapshot.objects.insert(id, Arc::new(json!({ "metadata": metadata, "data": data })));
+        state(&snapshot, &[], &TimeDependent::default())
+    };
+    let one = state("u1", "2026-01-01T00:00:00Z", "red");
+    assert_eq!(difference(&one, &state("u2", "2026-01-01T00:00:05Z", "red")), None);
+    let text = difference(&one, &state("u2", "2026-01-01T00:00:05Z", "blue")).unwrap();
+    assert_eq!(text, r#"secrets default/a: .data.color is "Ymx1ZQ==" with these faults, and "cmVk" without"#);
+}
+
+#[test]
 fn generated_name_in_a_longer_word_is_kept() {
     let of = |name: &str| state_of(&[("pods", "a1", "a", ""), ("configmaps", name, "", "a1 a11 qa1, a1-a1")]);
     let config = of("a1").remove(0);
