@@ -319,6 +319,20 @@ mod tests {
     }
 
     #[test]
+    fn objects_are_not_mistaken_for_types() {
+        let object = json!({ "@type": "int" });
+        for expression in [
+            "type(object) == map",
+            "object != int",
+            "object.exists(key, key == '@type')",
+            "type(1) == int && type(int) == type",
+        ] {
+            let value = Scope::new([("object", &object)]).evaluate(expression);
+            assert_eq!(value, Ok(Cel::Bool(true)), "{expression}");
+        }
+    }
+
+    #[test]
     fn panic_of_a_function_is_an_evaluation_error() {
         let mut scope = Scope::new([]);
         scope.context().add_function("broken", |_: Cel| -> kube_cel::cel::ResolveResult { panic!("too much") });

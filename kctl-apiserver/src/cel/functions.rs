@@ -108,5 +108,6 @@ pub(super) fn add(context: &mut Context<'static>) {
 
 /// Returns the value that represents a type: a map with the single key `TYPE`, which `type_name` recognizes.
 fn type_named(name: &str) -> Cel {
-    map([(TYPE.to_owned(), Cel::String(Arc::new(name.to_owned())))])
+    let name = Cel::String(Arc::new(name.to_owned()));
+    Cel::Map(Map { map: Arc::new(std::iter::once((TYPE, name)).collect()) })
 }

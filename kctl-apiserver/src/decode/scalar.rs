@@ -12,8 +12,9 @@ const YES: [&str; 4] = ["y", "yes", "true", "on"];
 /// Words for `false`.
 const NO: [&str; 4] = ["n", "no", "false", "off"];
 
-/// YAML numbers that JSON has no form for.
-const NOT_JSON: [&str; 6] = [".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF"];
+/// YAML numbers that JSON has no form for. Infinity may have a sign; `.nan` with a sign is a string.
+const NOT_JSON: [&str; 12] =
+    [".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF"];
 
 /// Returns the value of a scalar without quotes and tags. A scalar of no other type is a string.
 ///
@@ -30,7 +31,7 @@ pub(super) fn resolve(text: &str) -> Result<Value, String> {
         Some(_) if text == "~" || is("null") => Value::Null,
         Some(_) if YES.iter().any(|word| is(word)) => true.into(),
         Some(_) if NO.iter().any(|word| is(word)) => false.into(),
-        Some(_) if NOT_JSON.contains(&text.trim_start_matches(['+', '-'])) => {
+        Some(_) if NOT_JSON.contains(&text) => {
             return Err(format!("yaml: {text} is not a number of JSON"));
         }
         Some(b'.') => float(text).unwrap_or_else(|| text.into()),
@@ -107,7 +108,10 @@ mod tests {
         for text in ["nULL", "oN", "1:30", "1e400", "2020-01-01", "1.2.3", "-", "...", "inf", "nan", "é"] {
             assert_eq!(resolve(text), Ok(text.into()));
         }
-        for text in [".inf", "+.Inf", "-.INF", ".NaN"] {
+        for text in ["-.nan", "+.NaN", "--.inf"] {
+            assert_eq!(resolve(text), Ok(text.into()));
+        }
+        for text in [".inf", "+.Inf", "-.INF", ".nan", ".NaN"] {
             assert!(resolve(text).is_err(), "{text}");
         }
     }

@@ -80,9 +80,8 @@ impl From<&str> for EvaluationError {
 
 /// The only key of a map that represents a CEL type: the result of `type(x)`, or a name such as `int`.
 ///
-/// A JSON object with this key alone is mistaken for a type. Names of labels, annotations and fields of built-in kinds
-/// cannot begin with `@`.
-pub(crate) const TYPE: &str = "@type";
+/// Keys of JSON objects are strings, so no object of a client is mistaken for a type.
+pub(crate) const TYPE: Key = Key::Uint(u64::MAX);
 /// Error of `cel-go` when no overload of a function or operator accepts the argument types.
 const NO_OVERLOAD: &str = "no such overload";
 /// Error of `cel-go` when integer, duration or timestamp arithmetic leaves its range.
@@ -317,9 +316,7 @@ pub(crate) fn as_text(value: &Cel) -> String {
 pub(crate) fn type_name(value: &Cel) -> String {
     let name = match value {
         Cel::List(_) => "list",
-        Cel::Map(fields) if fields.map.len() == 1 && fields.map.contains_key(&Key::String(Arc::new(TYPE.into()))) => {
-            "type"
-        }
+        Cel::Map(fields) if fields.map.len() == 1 && fields.map.contains_key(&TYPE) => "type",
         Cel::Map(_) | Cel::Function(..) => "map",
         Cel::Int(_) => "int",
         Cel::UInt(_) => "uint",

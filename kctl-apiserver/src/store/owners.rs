@@ -135,7 +135,8 @@ impl Owners {
     }
 
     /// Updates the graph after a write (`after`) or a removal (`None`) of an object. `before` is `None` for a created
-    /// object and after a start. An object whose uid has changed has been replaced; it always counts as changed.
+    /// object and after a start. An object whose uid has changed has been replaced: the old one is removed, and the new one
+    /// is added.
     pub(super) fn update(
         &mut self,
         registry: &Registry,
@@ -179,6 +180,10 @@ impl Owners {
             }
         }
         match (before, after) {
+            (Some(replaced), Some(after)) if replaced["metadata"]["uid"] != after["metadata"]["uid"] => {
+                self.remove(replaced);
+                self.add_references(registry, object_ref, None, after);
+            }
             (_, Some(after)) => self.add_references(registry, object_ref, before, after),
             (Some(removed), None) => self.remove(removed),
             (None, None) => {}
@@ -336,5 +341,19 @@ mod tests {
             store.put(&GroupResource::new("", "secrets"), ("default".into(), "a".into()), object);
         }
         assert_eq!(store.owners().n_suspects(), 1);
+    }
+
+    #[test]
+    fn replaced_object_no_longer_exists_as_owner() {
+        let mut store = Store::new(crate::kinds::built_in(), Clock::System, 0);
+        let secrets = GroupResource::new("", "secrets");
+        let key = |name: &str| ("default".to_owned(), name.to_owned());
+        let dependent = json!({ "metadata": { "name": "b", "uid": "b", "ownerReferences": [{ "uid": "old" }] } });
+        for uid in ["old", "new"] {
+            store.put(&secrets, key("a"), json!({ "metadata": { "name": "a", "uid": uid } }));
+            store.put(&secrets, key("b"), dependent.clone());
+        }
+        let known = |uid: &str| store.owners.objects_by_uid.contains_key(uid);
+        assert_eq!(["old", "new", "b"].map(known), [false, true, true]);
     }
 }

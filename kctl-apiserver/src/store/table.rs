@@ -164,7 +164,8 @@ impl Table {
     }
 
     /// Returns the revision that a fault makes this read return instead of the newest one. `None` without such a fault,
-    /// if the state is no longer known, or if the request demands a newer state and the server is stale, not outdated.
+    /// if the state is no longer known, or if the request demands a newer `resourceVersion`. A request without
+    /// `resourceVersion` demands the newest state: a stale server serves it, an outdated one does not.
     pub(crate) fn stale(&self, info: &RequestInfo) -> Option<u64> {
         let stale = info.stale?;
         let requested = info.params.oldest();

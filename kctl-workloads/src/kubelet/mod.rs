@@ -167,6 +167,11 @@ impl Step {
     fn is_endless(self) -> bool {
         matches!(self, Self::Crash | Self::Restart)
     }
+
+    /// Returns `true` for the steps at the end of a grace period.
+    fn ends_grace_period(self) -> bool {
+        matches!(self, Self::Kill | Self::End)
+    }
 }
 
 /// The next step of a Pod.
@@ -357,17 +362,21 @@ impl Kubelet {
         self.progress.pending.store(n_awaited, Ordering::Release);
     }
 
-    /// Plans the next step of a Pod. A step that is planned already keeps its time.
+    /// Plans the next step of a Pod. A step that is planned already keeps its time. The end of a deleted Pod never moves to
+    /// a later time: a second delete may shorten the grace period, and finalizers may be removed during it.
     fn plan_step(&self, plan: &mut Plan, pod: &Pod) {
         let (key, uid) = (PodKey::from_pod(pod), pod.uid().unwrap_or_default());
         let Some((step, wait)) = self.next_step(pod) else {
             plan.remove(&key);
             return;
         };
-        if plan.get(&key).is_some_and(|planned| planned.step == step && planned.uid == uid) {
-            return;
+        let mut due = Instant::now() + wait.min(WAIT_MAX);
+        match plan.get(&key).filter(|planned| planned.uid == uid) {
+            Some(planned) if step.ends_grace_period() && planned.step.ends_grace_period() => due = due.min(planned.due),
+            Some(planned) if planned.step == step => return,
+            _ => {}
         }
-        plan.insert(key, Planned { step, uid, due: Instant::now() + wait.min(WAIT_MAX) });
+        plan.insert(key, Planned { step, uid, due });
     }
 
     /// Returns the next step of a Pod and the time until it.

@@ -113,6 +113,41 @@ async fn deleted_pod_with_finalizer_gets_final_phase() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn second_delete_shortens_the_grace_period() {
+    let world = KubeletWorld::new();
+    world.create("a", json!({ "kubelet.kctl.dev/ignore-sigterm": "true" })).await;
+    after(3).await;
+    world.pods.delete("a", &DeleteParams::default()).await.unwrap();
+    after(2).await;
+    world.pods.delete("a", &DeleteParams::default().grace_period(5)).await.unwrap();
+    after(3).await;
+    assert_eq!(world.describe_pod("a").await, "Running ready runs/0 runs/0 deleted");
+    after(3).await;
+    assert_eq!(world.describe_pod("a").await, "gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn removed_finalizer_does_not_extend_the_grace_period() {
+    let world = KubeletWorld::new();
+    let pod = json!({
+        "metadata": {
+            "name": "a", "finalizers": ["example.com/a"], "labels": { "kubelet.kctl.dev/ignore-sigterm": "true" },
+        },
+        "spec": { "terminationGracePeriodSeconds": 10, "containers": [{ "name": "c", "image": "i" }] },
+    });
+    world.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    after(2).await;
+    world.pods.delete("a", &DeleteParams::default()).await.unwrap();
+    after(5).await;
+    let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    world.pods.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    after(2).await;
+    assert_eq!(world.describe_pod("a").await, "Running ready runs/0 deleted");
+    after(3).await;
+    assert_eq!(world.describe_pod("a").await, "gone");
+}
+
+#[tokio::test(start_paused = true)]
 async fn gated_pod_is_scheduled_without_its_gates() {
     let world = KubeletWorld::new();
     let pod = json!({

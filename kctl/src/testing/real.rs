@@ -7,9 +7,12 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Request};
-use k8s_openapi::api::{
-    core::v1::{Namespace, Pod},
-    rbac::v1::{ClusterRole, ClusterRoleBinding},
+use k8s_openapi::{
+    api::{
+        core::v1::{Namespace, Pod},
+        rbac::v1::{ClusterRole, ClusterRoleBinding},
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kctl_runtime::{
     manifest::{Permission, RbacOptions},
@@ -123,8 +126,9 @@ impl Footprint {
     /// Installs the CRDs and the role, and waits until the server enforces them. Returns the app's client.
     async fn install(&self, app: &App, permissions: &[Permission], rejections: &Rejections) -> Result<Client> {
         let in_namespace = RbacOptions::new(&self.name, &self.name);
-        app::install(&self.bare, &app.definitions()?, permissions, &in_namespace).await?;
-        wait_for_kinds(&self.bare, app).await?;
+        let definitions = app.definitions()?;
+        app::install(&self.bare, &definitions, permissions, &in_namespace).await?;
+        wait_for_kinds(&self.bare, app, &definitions).await?;
         let own = self.created.recording(as_account(self.bare.clone(), &self.name, rejections)?);
         wait_for(&own, permissions).await?;
         Ok(own)
@@ -191,13 +195,24 @@ fn as_account(client: Client, name: &str, rejections: &Rejections) -> Result<Cli
     Ok(Client::new(service, name))
 }
 
-/// Waits until a server serves new CRDs: the API server publishes them some time after it accepted
-/// them.
-async fn wait_for_kinds(client: &Client, app: &App) -> Result<()> {
-    for spec in app.specs().into_iter().filter(|spec| spec.crd.is_some()) {
-        wait_for_kind(client, &spec.primary.kind).await?;
+/// Waits until a server serves the kinds of the controllers that these CRDs define: the API server publishes CRDs some
+/// time after it accepted them.
+async fn wait_for_kinds(client: &Client, app: &App, definitions: &[CustomResourceDefinition]) -> Result<()> {
+    for spec in app.specs() {
+        for relation in std::iter::once(&spec.primary).chain(&spec.relations) {
+            if definitions.iter().any(|definition| serves(definition, &relation.kind)) {
+                wait_for_kind(client, &relation.kind).await?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Returns `true` if a CRD serves a kind in its version.
+fn serves(definition: &CustomResourceDefinition, kind: &Kind) -> bool {
+    let spec = &definition.spec;
+    let has_version = || spec.versions.iter().any(|version| version.served && version.name == kind.version);
+    spec.group == kind.group && spec.names.kind == kind.kind && has_version()
 }
 
 /// Waits until a server answers a list of a kind.

@@ -25,7 +25,7 @@ use super::{
     Trial,
     bypass::Bypasses,
     cleanup,
-    trial::{WatchedNamespaces, role_without},
+    trial::{NAMESPACE_PREFIX, WatchedNamespaces, role_without},
 };
 use crate::{
     App,
@@ -218,7 +218,7 @@ async fn check_on_clusters(
     let mut superfluous = Vec::new();
     let mut first = app();
     if reach == WatchedNamespaces::OwnNamespace {
-        first.run_only_in("any");
+        first.run_only_in(NAMESPACE_PREFIX);
     }
     for (index, part) in droppable(&first.permissions()) {
         let trial = Trial::on_clusters(&config, &mut app(), reach, Some((&part.cluster, index))).await?;

@@ -28,6 +28,9 @@ use crate::{
     rejection::Rejections,
 };
 
+/// Prefix of the name of each trial's namespace. Permissions are sorted by namespace, and those for events of cluster-scoped
+/// objects are in `default`. A role for a namespace with this name has the same order as the role of each trial.
+pub(super) const NAMESPACE_PREFIX: &str = "kctl-trial";
 /// Longest wait of [`Trial::idle`].
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Number of quiet polls in a row that count as idle on a real server.
@@ -139,7 +142,7 @@ impl Trial {
         without: Option<(&str, usize)>,
     ) -> Result<Self> {
         static TRIALS: AtomicU32 = AtomicU32::new(0);
-        let name = format!("kctl-trial-{}-{}", std::process::id(), TRIALS.fetch_add(1, Ordering::Relaxed));
+        let name = namespace_of(TRIALS.fetch_add(1, Ordering::Relaxed));
         if reach == WatchedNamespaces::OwnNamespace {
             app.run_only_in(&name);
         }
@@ -230,6 +233,11 @@ impl Trial {
         let RealServers { tasks, servers, .. } = *real;
         end(tasks, servers).await
     }
+}
+
+/// Returns the name of the namespace of the nth trial of this program.
+fn namespace_of(nth: u32) -> String {
+    format!("{NAMESPACE_PREFIX}-{}-{nth}", std::process::id())
 }
 
 async fn end(mut tasks: JoinSet<()>, servers: Vec<RealServer>) -> Result<()> {
@@ -332,7 +340,7 @@ impl RealServers {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+    use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
     use kctl_apiserver::ApiServer;
     use kube::{Api, api::PostParams};
 
@@ -347,6 +355,25 @@ mod tests {
     #[controller(crate = crate)]
     async fn fails(_config: Arc<ConfigMap>, _cx: Context<fails>) -> Result<Action> {
         Err("no disk".into())
+    }
+
+    /// Its events are in the namespace `default`.
+    #[controller(crate = crate)]
+    async fn nodes(_node: Arc<Node>, _cx: Context<nodes>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+
+    /// A trial leaves out a permission by its index.
+    #[test]
+    fn roles_of_all_trials_have_one_order() {
+        let role = |namespace: &str| -> Vec<_> {
+            let mut app = App::new("both").controller::<idles>().controller::<nodes>();
+            app.run_only_in(namespace);
+            let permissions = app.permissions().remove("").unwrap();
+            permissions.into_iter().map(|permission| (permission.target, permission.verb)).collect()
+        };
+        assert_eq!(role(NAMESPACE_PREFIX), role(&namespace_of(7)));
+        assert_ne!(role("any"), role(&namespace_of(7)), "the permissions in `default` come last");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Ends and failed starts of trials on an embedded API server that rejects some of the requests.
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kctl_apiserver::{
     ApiServer, User,
     faults::{Faults, Moment, RequestFault, Rule},
@@ -13,6 +13,12 @@ use crate::prelude::{Action, Arc, Context, controller};
 #[controller(crate = crate, primary(patch))]
 async fn labels(_config: Arc<ConfigMap>, cx: Context<labels>) -> Result<Action> {
     cx.patch(crate::json!({ "metadata": { "labels": { "seen": "yes" } } })).await?;
+    Ok(Action::await_change())
+}
+
+/// Owns each `Secret`, and does nothing.
+#[controller(crate = crate, owns = Secret)]
+async fn keys(_config: Arc<ConfigMap>, _cx: Context<keys>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
@@ -99,6 +105,21 @@ async fn unserved_kind_is_reported_with_the_last_error() {
     assert_eq!(begin, kind.to_string());
     assert!(!end.is_empty(), "{error}");
     wait_for_kind(&rejecting(&server, "list", "secrets", ""), &kind).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn owned_kind_with_a_crd_is_waited_for() {
+    let (server, app) = (ApiServer::new(), App::new("keys").controller::<keys>());
+    let definition = |version: &str| -> CustomResourceDefinition {
+        let versions = crate::json!([{ "name": version, "served": true, "storage": true }]);
+        let names = crate::json!({ "kind": "Secret", "plural": "secrets" });
+        let spec = crate::json!({ "group": "", "names": names, "scope": "Namespaced", "versions": versions });
+        serde_json::from_value(crate::json!({ "metadata": { "name": "secrets" }, "spec": spec })).unwrap()
+    };
+    let client = rejecting(&server, "list", "secrets", "");
+    let error = wait_for_kinds(&client, &app, &[definition("v1")]).await.unwrap_err().to_string();
+    assert!(error.contains(" is not served after 30s: "), "{error}");
+    wait_for_kinds(&client, &app, &[definition("v2")]).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
