@@ -50,6 +50,8 @@ pub(crate) struct Env {
     pub(crate) traces: Arc<RwLock<Traces>>,
     /// The forms in which `apply` and `converge` last applied each object.
     pub(crate) applied: Applied,
+    /// The client of the default cluster, also if the primary is on another one.
+    pub(crate) default_client: Client,
     /// The other clusters by name.
     pub(crate) clusters: BTreeMap<String, Client>,
     /// Status patches that changed nothing.
@@ -65,9 +67,9 @@ pub(crate) struct Env {
 }
 
 impl Env {
-    /// Returns the client of a cluster. `Manager::add` has checked that it exists.
+    /// Returns the client of a cluster; the default one has an empty name. `Manager::add` has checked that it exists.
     pub(crate) fn client(&self, cluster: &str) -> &Client {
-        self.clusters.get(cluster).unwrap_or_else(|| self.primary.client())
+        self.clusters.get(cluster).unwrap_or(&self.default_client)
     }
 
     /// Returns the source of a cached kind that is declared without a cluster type.
@@ -331,6 +333,9 @@ impl<C> Context<C> {
 
     /// Returns a kube client for operations beyond this API, within the rules of `rbac(…)`: kinds that are named at run
     /// time, subresources, access reviews.
+    ///
+    /// Like rules without `on`, it is for the cluster of the primary. [`OnCluster::client`] returns the client of another
+    /// one.
     ///
     /// Its writes check the write permit like all others. They are not in the cache when they return, so a cached
     /// object is better written by [`owned`](Self::owned) or [`objects`](Self::objects). The guide on permissions has
