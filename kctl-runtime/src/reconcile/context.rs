@@ -18,7 +18,7 @@ use super::{
     ApiRequest, Applied, Caches, Cluster, Conditions, Controller, Declares, DeleteRequest, Events, HasRules, HasStatus,
     Live, MayDeletePrimary, MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, NoopWrites, Objects, OnCluster,
     Owned, ReadsLive, ReconcileReason, TimedRuns, UsedCaches, WritableBy, Writes,
-    merge_patch::{merge_patch, replaces_list},
+    merge_patch::{has_same_lists, merge_patch, replaces_list},
     payload::Payload,
 };
 use crate::{
@@ -247,7 +247,10 @@ struct Inner {
 
 #[derive(Clone)]
 struct KnownStatus {
+    /// As it was read, or as the last patch set it.
     value: Value,
+    /// As the API server has stored it in this version. `None` if the cache did not have the version.
+    stored: Option<Value>,
     /// The version of the object that had this status.
     resource_version: String,
 }
@@ -261,7 +264,8 @@ impl KnownStatus {
             status: Value,
         }
         let WithStatus { status } = serde_json::from_str(&object.json()).unwrap_or_default();
-        Self { value: status, resource_version: object.meta().resource_version.to_string() }
+        let resource_version = object.meta().resource_version.to_string();
+        Self { value: status.clone(), stored: Some(status), resource_version }
     }
 }
 
@@ -605,7 +609,7 @@ impl<C> Context<C> {
         let inner = self.inner.clone();
         ApiRequest::new(async move {
             let new = Payload::serialize(&status).value(&inner.target().operation("patch"))?;
-            let KnownStatus { value: old, resource_version } = inner.status().lock().clone();
+            let KnownStatus { value: old, resource_version, .. } = inner.status().lock().clone();
             let Some(change) = merge_patch(&old, &new) else { return Ok(()) };
             let (meta, key, noop_writes) = (inner.primary.meta(), inner.primary.key(), &inner.env.noop_writes);
             if noop_writes.contains(key, &old, &new) {
@@ -614,7 +618,7 @@ impl<C> Context<C> {
             let mut patch = json!({"metadata": {"uid": meta.uid}, "status": change});
             // A merge patch replaces whole lists: without the precondition it would drop items that other clients added.
             if replaces_list(&old, &change) {
-                patch["metadata"]["resourceVersion"] = resource_version.clone().into();
+                patch["metadata"]["resourceVersion"] = resource_version.into();
             }
             let written: Arc<C::Primary> =
                 inner.env.writer.patch(&inner.target(), "/status", MERGE_PATCH, &patch).await?;
@@ -622,7 +626,7 @@ impl<C> Context<C> {
             if after == meta.resource_version {
                 noop_writes.record(key, &old, &new);
             }
-            *inner.status().lock() = KnownStatus { value: new, resource_version: after };
+            inner.record_status(new, after, &patch);
             Ok(())
         })
     }
@@ -631,6 +635,26 @@ impl<C> Context<C> {
 impl Inner {
     fn status(&self) -> &Mutex<KnownStatus> {
         self.status.get_or_init(|| Mutex::new(KnownStatus::of(&self.primary)))
+    }
+
+    /// Records a status that this patch has set, and the version of the object since then.
+    ///
+    /// Before a patch without a precondition, another client may have changed a list. Then the earlier version is kept, so
+    /// that a later patch of a list meets a conflict and does not undo that change.
+    fn record_status(&self, value: Value, version: String, patch: &Value) {
+        let newest = self.env.primary.store().get(self.primary.key());
+        let written = newest.filter(|newest| newest.meta().resource_version.to_string() == version);
+        let stored = written.and_then(|written| KnownStatus::of(&written).stored);
+        let mut known = self.status().lock();
+        known.value = value;
+        if patch["metadata"]["resourceVersion"].is_null()
+            && let (Some(before), Some(after)) = (&known.stored, &stored)
+            && !has_same_lists(before, after)
+        {
+            return;
+        }
+        known.stored = stored;
+        known.resource_version = version;
     }
 
     fn target(&self) -> Target<'_> {
