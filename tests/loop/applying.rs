@@ -350,6 +350,37 @@ async fn server_normalized_quantities_cause_no_repeated_apply() {
     assert_eq!(made, 3, "it is sent again after ten minutes, once");
 }
 
+/// Converges two Services. With the text `colored` both get a label, and the label of the second one is invalid.
+#[controller(of = ConfigMap, owns = Service)]
+struct Pair;
+
+impl Reconcile for Pair {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let (mut first, mut second) = (service("first"), service("second"));
+        if text(&config) == "colored" {
+            first.metadata.labels = Some([("color".to_owned(), "red".to_owned())].into());
+            second.metadata.labels = Some([("color".to_owned(), "not a label value".to_owned())].into());
+        }
+        cx.owned::<Service>().converge([first, second]).await?;
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rollback_after_failed_converge_removes_its_fields() {
+    let mut world = World::new();
+    world.set("a", "").await;
+    world.run(app().controller_with(|_env| std::future::ready(Ok(Pair)))).await;
+    advance_seconds(5).await;
+    for (text, color) in [("colored", Some("red")), ("", None)] {
+        world.set("a", text).await;
+        advance_seconds(5).await;
+        let first = services(&world).get("first").await.unwrap();
+        assert_eq!(first.labels().get("color").map(String::as_str), color, "{text:?}");
+        assert!(services(&world).get("second").await.unwrap().labels().is_empty(), "{text:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn object_in_another_namespace_is_applied_there() {
     let (mut world, log) = (World::new(), Log::default());

@@ -39,6 +39,19 @@ async fn takes_long(_budget: Arc<PodDisruptionBudget>, cx: Context<takes_long>) 
     Ok(Action::await_change())
 }
 
+/// Patches the generation after a delay in which other clients can write, and then a condition.
+#[controller(primary(status))]
+async fn patches_twice(_budget: Arc<PodDisruptionBudget>, cx: Context<patches_twice>) -> Result<Action> {
+    let conditions = cx.conditions();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    for conditions in [conditions.clone(), conditions.with("Seen", true, "Seen", "")] {
+        let conditions = Some(conditions.into_vec()?).filter(|conditions| !conditions.is_empty());
+        let status = PodDisruptionBudgetStatus { conditions, observed_generation: Some(1), ..Default::default() };
+        cx.patch_status(status).await?;
+    }
+    Ok(Action::await_change())
+}
+
 /// Applies the conditions of another client by server-side apply without force.
 async fn apply(world: &World, conditions: &[(&str, bool)]) {
     let condition = |(kind, holds): &(&str, bool)| {
@@ -106,13 +119,19 @@ async fn conditions_of_two_writers_merge_by_type() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn condition_set_by_others_during_a_reconcile_survives() {
-    let world = world::<takes_long>().await;
+/// Checks that a controller keeps a condition that another client sets while it reconciles.
+async fn keeps_condition_of_others<C: FunctionController>() {
+    let world = world::<C>().await;
     advance_seconds(2).await;
     apply(&world, &[("Theirs", true)]).await;
     advance_seconds(60).await;
     assert_eq!(kinds(&world).await, ["Seen True", "Theirs True"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn condition_set_by_others_during_a_reconcile_survives() {
+    keeps_condition_of_others::<takes_long>().await;
+    keeps_condition_of_others::<patches_twice>().await;
 }
 
 /// Returns each stored condition: type, status, generation, and the second of its last transition.

@@ -108,6 +108,7 @@ impl Manager {
             warn_after_failures: self.warn_after_failures.clone(),
             traces: self.shared_options.traces(),
             applied: Applied::default(),
+            default_client: self.client.clone(),
             clusters: self.clusters.clone(),
             noop_writes: NoopWrites::default(),
             clock: self.shared_options.clock(),

@@ -127,6 +127,17 @@ impl Applied {
         self.0.lock().forget(primary);
     }
 
+    /// Forgets the state of one object, because an apply of another form begins. The object may get that form even if the
+    /// apply fails, or if the caller never gets its result.
+    pub(super) fn forget_one(&self, primary: &ObjectKey, config: &WatchConfig, uid: &Uid) {
+        let mut objects = self.0.lock();
+        let AppliedObjects { by_primary, n_objects } = &mut *objects;
+        let states = by_primary.get_mut(primary).and_then(|applied| applied.kinds.get_mut(config));
+        if states.is_some_and(|states| states.remove(uid).is_some()) {
+            *n_objects -= 1;
+        }
+    }
+
     /// Forgets the objects of primaries for which `keep` returns `false`, such as the primaries of a lost slot.
     pub(crate) fn retain(&self, keep: impl Fn(&ObjectKey) -> bool) {
         let mut objects = self.0.lock();
@@ -260,6 +271,19 @@ mod tests {
         assert_eq!(applied.len(), 3);
         applied.record(&key(0), 0, &here, states(&["d"]));
         assert_eq!((last(&here, "a"), last(&edge, "c")), (None, Some(state(3))), "another cluster is another kind");
+        assert_eq!(applied.len(), 2);
+    }
+
+    #[test]
+    fn forgetting_one_object_keeps_the_others() {
+        let (applied, pods, configs) = (Applied::default(), WatchConfig::of::<Pod>(), WatchConfig::of::<ConfigMap>());
+        applied.record(&key(0), 0, &pods, states(&["a", "b"]));
+        applied.record(&key(1), 0, &pods, states(&["a"]));
+        for (primary, config, uid) in [(0, &pods, "a"), (0, &pods, "a"), (0, &configs, "b"), (2, &pods, "b")] {
+            applied.forget_one(&key(primary), config, &uid.into());
+        }
+        let last = |primary, uid: &str| applied.last(&key(primary), 0, &pods, &uid.into());
+        assert_eq!((last(0, "a"), last(0, "b"), last(1, "a")), (None, Some(state(1)), Some(state(1))));
         assert_eq!(applied.len(), 2);
     }
 

@@ -262,8 +262,14 @@ impl Apply<'_> {
     async fn send<K: Object>(&self, desired: Desired) -> Result<Done<K>, ApiError> {
         let Desired { key, object, hash } = desired;
         let store = self.source.store();
-        let before = store.get(&key).map(|cached| cached.meta().resource_version.to_string());
         let (by, namespace) = (self.primary.key(), key.namespace.as_deref());
+        let cached = store.get(&key);
+        if let Some(cached) = &cached {
+            // The result of this apply may be lost, or an error of a later one may end the reconcile before it is recorded.
+            // With the earlier form on record, an apply of that form would keep the fields that this one adds.
+            self.env.applied.forget_one(by, self.source.config(), &cached.meta().uid);
+        }
+        let before = cached.map(|cached| cached.meta().resource_version.to_string());
         let target = Target { by, source: self.source, namespace, name: &key.name };
         let applied = self.env.writer.patch(&target, "", APPLY_PATCH, &object).await?;
         let applied: Arc<K> = self.assign(&target, applied).await?;

@@ -18,7 +18,7 @@ use super::{
     ApiRequest, Applied, Caches, Cluster, Conditions, Controller, Declares, DeleteRequest, Events, HasRules, HasStatus,
     Live, MayDeletePrimary, MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, NoopWrites, Objects, OnCluster,
     Owned, ReadsLive, ReconcileReason, TimedRuns, UsedCaches, WritableBy, Writes,
-    merge_patch::{merge_patch, replaces_list},
+    merge_patch::{has_same_lists, merge_patch, replaces_list},
     payload::Payload,
 };
 use crate::{
@@ -50,6 +50,8 @@ pub(crate) struct Env {
     pub(crate) traces: Arc<RwLock<Traces>>,
     /// The forms in which `apply` and `converge` last applied each object.
     pub(crate) applied: Applied,
+    /// The client of the default cluster, also if the primary is on another one.
+    pub(crate) default_client: Client,
     /// The other clusters by name.
     pub(crate) clusters: BTreeMap<String, Client>,
     /// Status patches that changed nothing.
@@ -65,9 +67,9 @@ pub(crate) struct Env {
 }
 
 impl Env {
-    /// Returns the client of a cluster. `Manager::add` has checked that it exists.
+    /// Returns the client of a cluster; the default one has an empty name. `Manager::add` has checked that it exists.
     pub(crate) fn client(&self, cluster: &str) -> &Client {
-        self.clusters.get(cluster).unwrap_or_else(|| self.primary.client())
+        self.clusters.get(cluster).unwrap_or(&self.default_client)
     }
 
     /// Returns the source of a cached kind that is declared without a cluster type.
@@ -245,7 +247,10 @@ struct Inner {
 
 #[derive(Clone)]
 struct KnownStatus {
+    /// As it was read, or as the last patch set it.
     value: Value,
+    /// As the API server has stored it in this version. `None` if the cache did not have the version.
+    stored: Option<Value>,
     /// The version of the object that had this status.
     resource_version: String,
 }
@@ -259,7 +264,8 @@ impl KnownStatus {
             status: Value,
         }
         let WithStatus { status } = serde_json::from_str(&object.json()).unwrap_or_default();
-        Self { value: status, resource_version: object.meta().resource_version.to_string() }
+        let resource_version = object.meta().resource_version.to_string();
+        Self { value: status.clone(), stored: Some(status), resource_version }
     }
 }
 
@@ -331,6 +337,9 @@ impl<C> Context<C> {
 
     /// Returns a kube client for operations beyond this API, within the rules of `rbac(…)`: kinds that are named at run
     /// time, subresources, access reviews.
+    ///
+    /// Like rules without `on`, it is for the cluster of the primary. [`OnCluster::client`] returns the client of another
+    /// one.
     ///
     /// Its writes check the write permit like all others. They are not in the cache when they return, so a cached
     /// object is better written by [`owned`](Self::owned) or [`objects`](Self::objects). The guide on permissions has
@@ -600,7 +609,7 @@ impl<C> Context<C> {
         let inner = self.inner.clone();
         ApiRequest::new(async move {
             let new = Payload::serialize(&status).value(&inner.target().operation("patch"))?;
-            let KnownStatus { value: old, resource_version } = inner.status().lock().clone();
+            let KnownStatus { value: old, resource_version, .. } = inner.status().lock().clone();
             let Some(change) = merge_patch(&old, &new) else { return Ok(()) };
             let (meta, key, noop_writes) = (inner.primary.meta(), inner.primary.key(), &inner.env.noop_writes);
             if noop_writes.contains(key, &old, &new) {
@@ -609,7 +618,7 @@ impl<C> Context<C> {
             let mut patch = json!({"metadata": {"uid": meta.uid}, "status": change});
             // A merge patch replaces whole lists: without the precondition it would drop items that other clients added.
             if replaces_list(&old, &change) {
-                patch["metadata"]["resourceVersion"] = resource_version.clone().into();
+                patch["metadata"]["resourceVersion"] = resource_version.into();
             }
             let written: Arc<C::Primary> =
                 inner.env.writer.patch(&inner.target(), "/status", MERGE_PATCH, &patch).await?;
@@ -617,7 +626,7 @@ impl<C> Context<C> {
             if after == meta.resource_version {
                 noop_writes.record(key, &old, &new);
             }
-            *inner.status().lock() = KnownStatus { value: new, resource_version: after };
+            inner.record_status(new, after, &patch);
             Ok(())
         })
     }
@@ -626,6 +635,26 @@ impl<C> Context<C> {
 impl Inner {
     fn status(&self) -> &Mutex<KnownStatus> {
         self.status.get_or_init(|| Mutex::new(KnownStatus::of(&self.primary)))
+    }
+
+    /// Records a status that this patch has set, and the version of the object since then.
+    ///
+    /// Before a patch without a precondition, another client may have changed a list. Then the earlier version is kept, so
+    /// that a later patch of a list meets a conflict and does not undo that change.
+    fn record_status(&self, value: Value, version: String, patch: &Value) {
+        let newest = self.env.primary.store().get(self.primary.key());
+        let written = newest.filter(|newest| newest.meta().resource_version.to_string() == version);
+        let stored = written.and_then(|written| KnownStatus::of(&written).stored);
+        let mut known = self.status().lock();
+        known.value = value;
+        if patch["metadata"]["resourceVersion"].is_null()
+            && let (Some(before), Some(after)) = (&known.stored, &stored)
+            && !has_same_lists(before, after)
+        {
+            return;
+        }
+        known.stored = stored;
+        known.resource_version = version;
     }
 
     fn target(&self) -> Target<'_> {

@@ -32,6 +32,16 @@ pub(super) fn replaces_list(old: &Value, patch: &Value) -> bool {
     }
 }
 
+/// Returns `true` if two values have the same lists in the same places.
+pub(super) fn has_same_lists(one: &Value, other: &Value) -> bool {
+    if let (Value::Object(one), Value::Object(other)) = (one, other) {
+        let get = |fields: &Map<String, Value>, name: &str| fields.get(name).cloned().unwrap_or_default();
+        return one.keys().chain(other.keys()).all(|name| has_same_lists(&get(one, name), &get(other, name)));
+    }
+    let has_any = |value: &Value| value.is_array() || value.as_object().is_some_and(has_list);
+    one == other || !(has_any(one) || has_any(other))
+}
+
 fn has_list(object: &Map<String, Value>) -> bool {
     object.values().any(|value| value.is_array() || value.as_object().is_some_and(has_list))
 }
@@ -98,6 +108,24 @@ mod tests {
         ] {
             let patch = merge_patch(&old, &new).unwrap();
             assert_eq!(replaces_list(&old, &patch), expected, "{old} {new}");
+        }
+    }
+
+    #[test]
+    fn same_lists_are_found_beside_other_changes() {
+        let (list, longer) = (json!([{ "type": "Ready" }]), json!([{ "type": "Ready" }, { "type": "Theirs" }]));
+        for (one, other, expected) in [
+            (Value::Null, json!({ "n": 1 }), true),
+            (Value::Null, json!({ "conditions": list }), false),
+            (json!({ "n": 1, "conditions": list }), json!({ "n": 2, "conditions": list }), true),
+            (json!({ "n": 1, "conditions": list }), json!({ "n": 1, "conditions": longer }), false),
+            (json!({ "n": 1, "conditions": list }), json!({ "n": 1 }), false),
+            (json!({ "a": { "b": 1 } }), json!({ "a": { "b": 2, "conditions": list } }), false),
+            (json!({ "a": { "conditions": list } }), json!({}), false),
+            (json!({ "a": { "b": 1 } }), json!({ "a": 1 }), true),
+        ] {
+            assert_eq!(has_same_lists(&one, &other), expected, "{one} {other}");
+            assert_eq!(has_same_lists(&other, &one), expected, "{other} {one}");
         }
     }
 

@@ -311,7 +311,7 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Adds the rules of `rbac(…)` for the default cluster, with their source text for messages.
+    /// Adds the rules of `rbac(…)` for the primary's cluster, with their source text for messages.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -359,6 +359,10 @@ impl<C: Controller> SpecBuilder<C> {
         }
         for owned in self.spec.relations.iter_mut().filter(|relation| relation.declared_as == RelationKind::Owned) {
             owned.cluster.clone_from(&self.spec.primary.cluster);
+        }
+        // `cx.client()` is a client of the primary's cluster, so its rules belong to the role there.
+        for extra in self.spec.rbac.iter_mut().filter(|extra| extra.cluster.is_empty()) {
+            extra.cluster.clone_from(&self.spec.primary.cluster);
         }
         self.spec
     }

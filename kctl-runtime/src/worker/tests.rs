@@ -83,7 +83,7 @@ fn env(spec: ControllerSpec) -> Arc<Env> {
     let relations = spec.relations.iter();
     let sources: Vec<_> = relations.map(|relation| (relation.clone(), source(relation.kind.clone()))).collect();
     let (client, clock) = (primary.client().clone(), Arc::new(|| Timestamp::UNIX_EPOCH));
-    let (recorder, _sending) = Recorder::new(client, "test", "Test", clock, WritePermit::always());
+    let (recorder, _sending) = Recorder::new(client.clone(), "test", "Test", clock, WritePermit::always());
     Arc::new(Env {
         spec,
         primary,
@@ -95,6 +95,7 @@ fn env(spec: ControllerSpec) -> Arc<Env> {
         warn_after_failures: Arc::default(),
         traces: Arc::default(),
         applied: Applied::default(),
+        default_client: client,
         clusters: BTreeMap::new(),
         noop_writes: NoopWrites::default(),
         clock: Arc::new(|| Timestamp::UNIX_EPOCH),

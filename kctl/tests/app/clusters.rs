@@ -1,7 +1,10 @@
 //! One kind on several clusters: each handle reads and writes the cluster that it names.
 
 use kctl::{
-    k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps},
+    k8s::{
+        api::rbac::v1::PolicyRule,
+        apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps},
+    },
     kube::{
         Api, Client,
         api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
@@ -166,6 +169,47 @@ fn each_cluster_has_a_separate_role() {
         ],
     );
     check("north", &["list secrets", "patch secrets", "watch secrets", "get serviceaccounts"]);
+}
+
+/// Allows applies of `ConfigMap`s.
+fn apply_configs() -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![String::new()]),
+        resources: Some(vec!["configmaps".into()]),
+        verbs: vec!["create".into(), "patch".into()],
+        ..PolicyRule::default()
+    }
+}
+
+/// Reconciles `ServiceAccount`s of the edge cluster. Its Secrets are in the default cluster.
+#[controller(primary(selector = "team=edge", on = Edge), reads = Secret(live), rbac(apply_configs()), name = "from-the-edge")]
+async fn from_the_edge(account: Arc<ServiceAccount>, cx: Context<from_the_edge>) -> Result<Action> {
+    let name = account.name_any();
+    let secret = cx.live::<Secret>().get_opt(&name).await?;
+    let config = kctl::json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
+        "data": { "found": secret.is_some().to_string() },
+    });
+    let configs = Api::<ConfigMap>::default_namespaced(cx.client());
+    configs.patch(&name, &PatchParams::apply("from-the-edge"), &Patch::Apply(config)).await?;
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_without_on_go_where_the_role_is() {
+    let app = App::new("from-the-edge").controller::<from_the_edge>().cluster(Edge::NAME, unused);
+    let texts = |cluster| permissions(&app.specs(), cluster).iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(texts(""), ["get secrets"]);
+    assert_eq!(texts("edge")[..2], ["create configmaps", "patch configmaps"]);
+    let server = TestServer::start(app).await.unwrap();
+    let (here, edge) = (server.client(), server.cluster("edge").unwrap());
+    Api::default_namespaced(here.clone()).create(&PostParams::default(), &secret("builder", "here")).await.unwrap();
+    let account: ServiceAccount = kctl::from_yaml("{ metadata: { name: builder, labels: { team: edge } } }").unwrap();
+    Api::default_namespaced(edge.clone()).create(&PostParams::default(), &account).await.unwrap();
+    server.idle().await.unwrap();
+    let config = Api::<ConfigMap>::default_namespaced(edge).get("builder").await.unwrap();
+    assert_eq!(config.data.unwrap()["found"], "true", "the Secret is read from the default cluster");
+    assert!(Api::<ConfigMap>::default_namespaced(here).get_opt("builder").await.unwrap().is_none());
 }
 
 /// Never runs, because its cluster has no client.
