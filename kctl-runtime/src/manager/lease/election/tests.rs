@@ -63,6 +63,28 @@ fn joining_processes_keep_lease_new_one_retry_period() {
     assert_eq!(joined_new, [true, true, false, false, false], "they joined 1.5 s apart, and the retry period is 2 s");
 }
 
+/// A renewal by another process counts from the read before the one that shows it, and is over at the next read.
+#[test]
+fn shared_lease_outlasts_a_long_retry_period() {
+    let config = Arc::new(ElectionConfig { retry_period: Duration::from_secs(8), ..Arc::unwrap_or_clone(config()) });
+    assert_eq!(config.check(), Ok(()));
+    let (start, mut lease, mut elections) = (Instant::now(), None, Vec::<Election>::new());
+    for seconds in 0_u32..60 {
+        let now = start + Duration::from_secs(seconds.into());
+        let wall = Timestamp::from_second(seconds.into()).unwrap();
+        if elections.len() < 2 {
+            elections.push(Election::new(config.clone(), now).with_holders(Holders::Together));
+        }
+        for (number, election) in elections.iter_mut().enumerate() {
+            if matches!(election.step(), Step::Wait(until) if *until <= now) {
+                election.handle(Input::WaitEnded, now, wall);
+            }
+            perform(election, &mut lease, now, wall);
+            assert!(election.leading.is_some(), "process {number} after {seconds} s: {:?}", election.step());
+        }
+    }
+}
+
 /// Without the effect, a replica would wait for a seat that looked free to it, while another seat really is free.
 #[test]
 fn live_holder_of_seemingly_free_lease_is_published() {
