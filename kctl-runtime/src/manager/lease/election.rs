@@ -109,9 +109,9 @@ pub struct Election {
 /// The outcome of a candidate's writes that acquire the Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Acquisition {
-    /// Each of them got a response, so this process knows if it holds the Lease.
+    /// Each of them was answered, so this process knows if it holds the Lease.
     Known,
-    /// One of them got no response, so this process may hold the Lease.
+    /// One of them got no response or a 5xx, so this process may hold the Lease.
     Unknown,
 }
 

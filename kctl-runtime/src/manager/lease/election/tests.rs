@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
+use crate::writer::{ApiError, Operation};
 
 fn config() -> Arc<ElectionConfig> {
     Arc::new(ElectionConfig::new("podset", "default", "a"))
@@ -244,6 +245,33 @@ fn emptied_lease_is_released_at_stop() {
         candidate.handle(Input::WaitEnded, now, wall);
         candidate.handle(Input::Read(lease.clone().unwrap()), now, wall);
         assert_eq!(candidate.is_acquiring(), is_taken, "after {seconds} s");
+    }
+}
+
+/// The API server answers with 504 if etcd is slow, and the Lease may have been created.
+#[test]
+fn lease_with_unknown_outcome_is_released_at_stop() {
+    let (now, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    for (code, is_released) in [(504, true), (409, false)] {
+        let mut election = Election::new(config(), now);
+        election.handle(Input::Absent, now, wall);
+        let Step::Send(LeaseRequest::Create(created), _) = election.step().clone() else {
+            panic!("{:?}", election.step())
+        };
+        let error = ApiError::Rejected {
+            operation: Operation::from("create the lease default/podset"),
+            code,
+            reason: String::new(),
+            message: String::new(),
+            details: Box::default(),
+            retry_after: None,
+        };
+        election.handle(Input::Failed(error), now, wall);
+        election.handle(Input::Stop { release: true }, now, wall);
+        let mut lease = Some(created);
+        perform(&mut election, &mut lease, now, wall);
+        assert_eq!(election.step(), &Step::Done);
+        assert_eq!(Record::read(&lease.unwrap_or_default()).holder().is_empty(), is_released, "{code}");
     }
 }
 
