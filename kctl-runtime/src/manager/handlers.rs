@@ -63,7 +63,7 @@ impl Handlers {
             };
             (source.clone(), caller)
         });
-        let all = all.chain(hand_over_handler(env, queue));
+        let all = all.chain(assignment_handler(env, queue));
         let optional = env.sources.iter().enumerate().filter(|(_, (source, _))| source.presence == Presence::Optional);
         let optional = optional.map(|(index, (_, source))| (source.clone(), handler::relation_tag(index + 1)));
         Self { all: all.collect(), optional: optional.collect(), env: env.clone(), queue: queue.clone() }
@@ -113,13 +113,14 @@ impl Handlers {
     }
 }
 
-/// Returns a handler that enqueues a primary when a hand-over of it begins or ends, in a shard of a controller ring.
+/// Returns a handler that enqueues a primary when the sharder assigns it to this shard of a controller ring, and when a
+/// hand-over of it begins or ends.
 ///
 /// It is separate from the handler of the declaration, whose `when` may drop these changes.
-fn hand_over_handler(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Arc<Source>, Caller)> {
+fn assignment_handler(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Arc<Source>, Caller)> {
     let (ring, queue) = (env.gate.ring()?.clone(), queue.clone());
     let handler: Handler = Arc::new(move |change, _origin| {
-        if ring.labels().changes_drain(change) {
+        if ring.labels().changes_assignment(change) {
             // This ends a backoff, so that the key is handed over at once. It is not added as an event. The response to
             // an own write may be the first state with the label, and a key that failed ignores the events of its
             // writes.

@@ -215,13 +215,18 @@ impl RingLabels {
         } })
     }
 
-    /// Returns `true` for a change with which the sharder requests the return of the object, or withdraws that request.
+    /// Returns `true` for a change with which the sharder assigns an object to this shard, requests its return, or withdraws
+    /// that request.
     ///
-    /// The same shard may get an object back at once. Changes during the hand-over have then queued nothing.
-    pub(crate) fn changes_drain(&self, change: &Change<Stored>) -> bool {
+    /// Only a cache of the whole kind has an object before it is assigned. The same shard may get an object back at once.
+    /// Changes before the assignment, or during the hand-over, have then queued nothing.
+    pub(crate) fn changes_assignment(&self, change: &Change<Stored>) -> bool {
         match change {
             Change::Added(new) => self.is_drained(new),
-            Change::Updated { old, new } => self.is_drained(new) != self.is_drained(old),
+            Change::Updated { old, new } => {
+                let is_assigned = self.belongs_to_shard(new) && !self.belongs_to_shard(old);
+                is_assigned || self.is_drained(new) != self.is_drained(old)
+            }
             Change::Deleted { .. } => false,
         }
     }
@@ -539,6 +544,27 @@ mod tests {
             (json!({}), false),
         ] {
             assert_eq!(ring.labels().keeps(&object("web", 1, &labels)), is_kept, "{labels}");
+        }
+    }
+
+    #[test]
+    fn assigned_and_drained_objects_are_queued() {
+        let (_election, _permit, ring) = shard(60);
+        let [none, other, mine] = [json!({}), json!({ "shard": "b" }), json!({ "shard": "a" })];
+        let drained = json!({ "shard": "a", "drain": "true" });
+        for (old, new, is_queued) in [
+            (&none, &mine, true),
+            (&other, &mine, true),
+            (&mine, &drained, true),
+            (&drained, &mine, true),
+            (&mine, &mine, false),
+            (&mine, &other, false),
+            (&none, &other, false),
+        ] {
+            let [before, after] =
+                [(1, old), (2, new)].map(|(version, labels)| Arc::new(object("web", version, labels)));
+            let change = Change::Updated { old: before, new: after };
+            assert_eq!(ring.labels().changes_assignment(&change), is_queued, "{old} {new}");
         }
     }
 

@@ -109,9 +109,9 @@ pub struct Election {
 /// The outcome of a candidate's writes that acquire the Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Acquisition {
-    /// Each of them got a response, so this process knows if it holds the Lease.
+    /// Each of them was answered, so this process knows if it holds the Lease.
     Known,
-    /// One of them got no response, so this process may hold the Lease.
+    /// One of them got no response or a 5xx, so this process may hold the Lease.
     Unknown,
 }
 
@@ -142,7 +142,7 @@ impl Election {
     /// Processes that hold it together read it before they renew it. A record that another process has renewed since
     /// the last read was written after that read began. So this process leads from the start of that read on, and does
     /// not write: one of n holders writes, without a conflict. If each holder renewed the Lease, each would conflict
-    /// with the previous one.
+    /// with the previous one. Each of them does so only if its Lease would otherwise end before its next read.
     pub(super) fn with_holders(mut self, holders: Holders) -> Self {
         self.holders = holders;
         self
@@ -289,9 +289,16 @@ impl Election {
         // long as others join.
         let is_renewed = is_changed && record.acquire_time != record.renew_time;
         if let (Holders::Together, Some(term), true, true) = (self.holders, self.leading, is_own, is_renewed) {
+            let until = term.until.max(before + self.config.lease_duration);
             self.failure = None;
             self.lease = Some(lease.clone());
-            return self.lead_until(term.until.max(before + self.config.lease_duration), now, effects);
+            self.lead_until(until, now, effects);
+            if self.next_renewal(now).max(now) + self.config.request_timeout() <= until {
+                return;
+            }
+            // The next read may be too late for the Lease that others renew, so this process renews it now.
+            let deadline = Some(until.min(now + self.config.renew_deadline));
+            self.leading = Some(Term { until, deadline });
         }
         self.join_or_acquire(lease, &record, now, wall, effects);
     }

@@ -49,7 +49,7 @@ impl Election {
         let creating = matches!(self.step, Step::Send(LeaseRequest::Create(_), _));
         // Another candidate was faster. The next read returns the holder.
         let lost_race = self.leading.is_none() && (conflict || (creating && error.code() == Some(409)));
-        if self.is_acquiring() && error.code().is_none() {
+        if self.is_acquiring() && error.is_unknown_outcome() {
             self.acquisition = Acquisition::Unknown;
         }
         if lost_race {

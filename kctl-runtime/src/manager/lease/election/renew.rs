@@ -66,15 +66,20 @@ impl Election {
     }
 
     /// Notes that this process leads until this instant, and waits for the next renewal.
-    ///
-    /// Processes that hold a Lease together begin a read per retry period, however long each takes. What a read shows
-    /// counts from the start of the previous read. So a wait after a slow read would cost twice as much of the Lease.
     pub(super) fn lead_until(&mut self, until: Instant, now: Instant, effects: &mut Vec<Effect>) {
         debug_assert!(self.leading.is_none_or(|term| term.until <= until), "a renewal does not shorten the Lease");
         self.leading = Some(Term { until, deadline: None });
         effects.push(Effect::Leading(until));
+        self.step = Step::Wait(self.next_renewal(now));
+    }
+
+    /// Returns when the renewal after the present one begins.
+    ///
+    /// Processes that hold a Lease together begin a read per retry period, however long each takes. A record that a read
+    /// shows counts from the start of the previous read. So a wait after a slow read would cost twice as much of the Lease.
+    pub(super) fn next_renewal(&self, now: Instant) -> Instant {
         let begun = if self.holders == Holders::Together { self.sent } else { now };
-        self.step = Step::Wait(begun + self.config.retry_period);
+        begun + self.config.retry_period
     }
 
     /// Ends the election because the renew deadline has passed.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
+use crate::writer::{ApiError, Operation};
 
 fn config() -> Arc<ElectionConfig> {
     Arc::new(ElectionConfig::new("podset", "default", "a"))
@@ -61,6 +62,28 @@ fn joining_processes_keep_lease_new_one_retry_period() {
     assert!(elections.iter().all(|election| election.leading.is_some()), "all of them hold it");
     let joined_new: Vec<_> = elections.iter().map(Election::joined_new_lease).collect();
     assert_eq!(joined_new, [true, true, false, false, false], "they joined 1.5 s apart, and the retry period is 2 s");
+}
+
+/// A renewal by another process counts from the read before the one that shows it, and is over at the next read.
+#[test]
+fn shared_lease_outlasts_a_long_retry_period() {
+    let config = Arc::new(ElectionConfig { retry_period: Duration::from_secs(8), ..Arc::unwrap_or_clone(config()) });
+    assert_eq!(config.check(), Ok(()));
+    let (start, mut lease, mut elections) = (Instant::now(), None, Vec::<Election>::new());
+    for seconds in 0_u32..60 {
+        let now = start + Duration::from_secs(seconds.into());
+        let wall = Timestamp::from_second(seconds.into()).unwrap();
+        if elections.len() < 2 {
+            elections.push(Election::new(config.clone(), now).with_holders(Holders::Together));
+        }
+        for (number, election) in elections.iter_mut().enumerate() {
+            if matches!(election.step(), Step::Wait(until) if *until <= now) {
+                election.handle(Input::WaitEnded, now, wall);
+            }
+            perform(election, &mut lease, now, wall);
+            assert!(election.leading.is_some(), "process {number} after {seconds} s: {:?}", election.step());
+        }
+    }
 }
 
 /// Without the effect, a replica would wait for a seat that looked free to it, while another seat really is free.
@@ -222,6 +245,33 @@ fn emptied_lease_is_released_at_stop() {
         candidate.handle(Input::WaitEnded, now, wall);
         candidate.handle(Input::Read(lease.clone().unwrap()), now, wall);
         assert_eq!(candidate.is_acquiring(), is_taken, "after {seconds} s");
+    }
+}
+
+/// The API server answers with 504 if etcd is slow, and the Lease may have been created.
+#[test]
+fn lease_with_unknown_outcome_is_released_at_stop() {
+    let (now, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    for (code, is_released) in [(504, true), (409, false)] {
+        let mut election = Election::new(config(), now);
+        election.handle(Input::Absent, now, wall);
+        let Step::Send(LeaseRequest::Create(created), _) = election.step().clone() else {
+            panic!("{:?}", election.step())
+        };
+        let error = ApiError::Rejected {
+            operation: Operation::from("create the lease default/podset"),
+            code,
+            reason: String::new(),
+            message: String::new(),
+            details: Box::default(),
+            retry_after: None,
+        };
+        election.handle(Input::Failed(error), now, wall);
+        election.handle(Input::Stop { release: true }, now, wall);
+        let mut lease = Some(created);
+        perform(&mut election, &mut lease, now, wall);
+        assert_eq!(election.step(), &Step::Done);
+        assert_eq!(Record::read(&lease.unwrap_or_default()).holder().is_empty(), is_released, "{code}");
     }
 }
 
