@@ -6,8 +6,9 @@
 //!
 //! - After [`Limits::reuse_within`] idle time it is closed.
 //! - Before each reuse it is polled once, which finds a connection that the server closed.
-//! - A GET over a reused connection gets [`Limits::first_byte_within`] for its response head. After that all idle
-//!   connections are dropped, and the GET goes over a new one.
+//! - A GET over a reused connection gets [`Limits::first_byte_within`] for its response head. After that, or if the
+//!   connection breaks off before, all idle connections are dropped, and the GET goes over a new one. Go's client
+//!   repeats a GET over a connection that broke off, too (`net/http/transport.go`, `shouldRetryRequest`).
 //!
 //! The number of busy connections has no bound here. The stages above bound it: workers by their concurrency,
 //! lists by the `ListLimiter` of `source`, elections by the `ElectionLimiter` of `manager::lease`.
@@ -60,33 +61,37 @@ impl H1Pool {
         let to = request.uri().clone();
         let mut request = to_origin_form(request)?;
         while let Some(mut connection) = self.idle.take() {
-            let retry = clone_retryable(&request);
-            let sent = match retry {
-                None => Ok(connection.send(request).await),
+            // The inner result has the request that the next connection carries.
+            let sent = match clone_retryable(&request) {
+                // The server may have closed the connection just now. Then the error returns the request, unless a part
+                // of it was sent.
+                None => connection
+                    .send(request)
+                    .await
+                    .map_err(|mut closed| closed.take_message().ok_or_else(|| closed.into_error())),
                 Some(retry) => match timeout(self.first_byte_within, connection.send(request)).await {
-                    Ok(answered) => Ok(answered),
-                    Err(_elapsed) => Err(retry),
+                    Ok(answered) => answered
+                        .map_err(|mut closed| Ok(closed.take_message().unwrap_or_else(|| self.after_loss(retry)))),
+                    Err(_elapsed) => Err(Ok(self.after_loss(retry))),
                 },
             };
-            match sent {
-                Ok(Ok(response)) => {
+            request = match sent {
+                Ok(response) => {
                     return Ok(response.map(|body| ResponseBody::new(body).with_connection(self.check_out(connection))));
                 }
-                // The server closed the connection just now. The error returns the request if nothing of it was sent.
-                Ok(Err(mut closed)) => match closed.take_message() {
-                    Some(unsent) => request = unsent,
-                    None => return Err(closed.into_error().into()),
-                },
-                Err(retry) => {
-                    // The other idle connections were idle for longer, and are probably dead too.
-                    self.idle.clear();
-                    request = retry;
-                }
-            }
+                Err(unsent) => unsent?,
+            };
         }
         let mut connection = H1Connection::handshake(self.connect(to).await?).await?;
         let response = connection.send(request).await.map_err(TrySendError::into_error)?;
         Ok(response.map(|body| ResponseBody::new(body).with_connection(self.check_out(connection))))
+    }
+
+    /// Returns the copy of a GET that was lost with its connection, and closes the other idle connections. They were idle
+    /// for longer, and are probably dead too. So a GET is sent twice at most.
+    fn after_loss(&self, retry: Request<Body>) -> Request<Body> {
+        self.idle.clear();
+        retry
     }
 
     /// Ties a connection to a response, so that it returns to the pool with the end of the body.

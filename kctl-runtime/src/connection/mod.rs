@@ -153,8 +153,8 @@ pub fn client(config: Config) -> kube::Result<Client> {
 ///
 /// - A watch connection that is silent for 30 s gets a ping, and is closed 15 s later without a response,
 ///   as in client-go.
-/// - An HTTP/1.1 connection is not reused after 5 idle seconds. A GET without a response within 5 s over a
-///   reused connection is retried over a new one. Other requests are sent once.
+/// - An HTTP/1.1 connection is not reused after 5 idle seconds. A GET over a reused connection that breaks off, or
+///   that has no response within 5 s, is retried over a new one. Other requests are sent once.
 /// - Unacknowledged data closes a connection after 7 s (Linux).
 ///
 /// Credentials:

@@ -271,11 +271,12 @@ fn cache_name(config: &WatchConfig) -> String {
 
 /// Appends a number to each name that has occurred before.
 fn number_repeated(names: &[String]) -> Vec<String> {
-    let numbered =
-        names.iter().enumerate().map(|(index, name)| match names[..index].iter().filter(|n| *n == name).count() {
-            0 => name.clone(),
-            n_before => format!("{name}-{}", n_before + 1),
-        });
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    let numbered = names.iter().map(|name| {
+        let n = counts.entry(name).or_default();
+        *n += 1;
+        if *n == 1 { name.clone() } else { format!("{name}-{n}") }
+    });
     numbered.collect()
 }
 

@@ -54,6 +54,7 @@ mod view;
 
 use std::{any::TypeId, fmt};
 
+use kctl_apimachinery::url;
 use kube::{
     Resource,
     core::{ApiResource, ClusterResourceScope, NamespaceResourceScope},
@@ -193,19 +194,20 @@ impl Kind {
 
     /// Returns the URL path of the collection: in one namespace, or across the cluster for `None`.
     ///
-    /// A cluster-scoped kind takes `None`. The path has no trailing slash and no query.
+    /// A cluster-scoped kind takes `None`. The path has no trailing slash and no query. The namespace is escaped.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
     /// use kctl_runtime::object::Kind;
     ///
     /// assert_eq!(Kind::of::<Pod>().path(None), "/api/v1/pods");
+    /// assert_eq!(Kind::of::<Pod>().path(Some("a?b")), "/api/v1/namespaces/a%3Fb/pods");
     /// ```
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api/" } else { "/apis/" };
         let api = self.api_version();
         match namespace {
-            Some(ns) => format!("{root}{api}/namespaces/{ns}/{}", self.plural),
+            Some(ns) => format!("{root}{api}/namespaces/{}/{}", url::escape(ns), self.plural),
             None => format!("{root}{api}/{}", self.plural),
         }
     }

@@ -207,6 +207,9 @@ async fn send_once(
     template: &RequestTemplate<'_>,
     repeats: Option<RetryAfterStatus>,
 ) -> Result<Response<Body>, ApiError> {
+    if let Some(cause) = operation.invalid_path_segment() {
+        return Err(ApiError::Unsendable { operation: operation.into(), cause });
+    }
     let unanswered = |cause: String| ApiError::NoResponse { operation: operation.into(), cause };
     let mut request =
         Request::builder().method(template.method.clone()).uri(template.path).header("accept", template.accept);
@@ -303,9 +306,11 @@ mod tests {
     };
 
     use futures::StreamExt;
+    use k8s_openapi::api::core::v1::Secret;
     use tower::service_fn;
 
     use super::*;
+    use crate::{key::ObjectKey, object::Kind};
 
     /// Returns a server that rejects its first `n_times` requests with this wait, and the number of requests so far.
     fn busy(code: u16, wait: u64, n_times: u32) -> (Client, Arc<AtomicU32>) {
@@ -336,6 +341,27 @@ mod tests {
         let unknown = rejected(CertificateError::UnknownIssuer);
         assert_eq!(unknown, format!("invalid peer certificate: UnknownIssuer; {UNKNOWN_ISSUER_HELP}"));
         assert_eq!(rejected(CertificateError::BadEncoding), "invalid peer certificate: BadEncoding");
+    }
+
+    #[tokio::test]
+    async fn names_that_lead_to_another_path_are_not_sent() {
+        let kind = Kind::of::<Secret>();
+        for (namespace, name, invalid) in [
+            ("team-a/pods", "db", Some("`team-a/pods` is not a valid namespace; ")),
+            ("..", "db", Some("`..` is not a valid namespace; ")),
+            ("team-a", "db/status", Some("`db/status` is not a valid name; ")),
+            ("team-a", "db%2Fstatus", Some("`db%2Fstatus` is not a valid name; ")),
+            ("team-a", "system:db..1", None),
+            ("team-a", "", None),
+        ] {
+            let (client, n_requests) = busy(429, 0, 0);
+            let operation = Operation::on_object("get", "", &kind, ObjectKey::new(Some(namespace), name));
+            let error = get(&client, &operation, "/").await.err().map(|error| error.to_string());
+            let expected = invalid.map(|cause| format!("get Secret {namespace}/{name}: not sent: {cause}"));
+            assert_eq!(error.is_some(), expected.is_some(), "{error:?}");
+            assert!(error.unwrap_or_default().starts_with(&expected.unwrap_or_default()), "{namespace}/{name}");
+            assert_eq!(n_requests.load(Ordering::Relaxed), u32::from(invalid.is_none()), "{namespace}/{name}");
+        }
     }
 
     #[tokio::test]

@@ -78,6 +78,17 @@ impl Operation {
         self.0.key.as_ref()
     }
 
+    /// Returns why the key can't be a part of a URL, or `None` if it can. An API server splits the path after it has
+    /// decoded the escapes, so `a/b` names a subresource. client-go rejects the same names (`rest/request.go`,
+    /// `IsValidPathSegmentName`).
+    pub(super) fn invalid_path_segment(&self) -> Option<String> {
+        let key = self.key()?;
+        let parts = [("namespace", key.namespace.as_deref().unwrap_or_default()), ("name", &*key.name)];
+        let is_invalid = |text: &str| [".", ".."].contains(&text) || text.contains(['/', '%']);
+        let (part, text) = parts.into_iter().find(|(_part, text)| is_invalid(text))?;
+        Some(format!("`{text}` is not a valid {part}; it must not be `.` or `..`, or contain `/` or `%`"))
+    }
+
     /// Returns `true` if the request was about this object.
     pub(crate) fn is_on(&self, cluster: &str, kind: &Kind, key: &ObjectKey) -> bool {
         self.cluster() == cluster && self.kind() == Some(kind) && self.key() == Some(key)

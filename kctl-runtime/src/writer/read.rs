@@ -25,7 +25,7 @@ impl Writer {
     /// It is for kinds that a controller declares as live reads. The cache is neither asked nor changed.
     ///
     /// # Errors
-    /// 404 if the object does not exist.
+    /// 404 if the object does not exist. [`ApiError::Unsendable`] for a key without a name.
     pub(crate) async fn get<K: Object>(
         &self,
         client: &Client,
@@ -34,6 +34,10 @@ impl Writer {
         key: &ObjectKey,
     ) -> Result<Arc<K>, ApiError> {
         let operation = Operation::on_object("get", cluster, kind, key.clone());
+        if key.name.is_empty() {
+            // The path would be that of the collection, so the API server would list it.
+            return Err(ApiError::Unsendable { operation, cause: "the name is empty".into() });
+        }
         let path = format!("{}/{}", kind.path(key.namespace.as_deref()), url::escape(&key.name));
         let response = transport::get(client, &operation, &path).await?;
         let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };

@@ -50,6 +50,15 @@ async fn namespace_removed_during_wait_gets_no_write() {
     assert!(permit.unresolved_until().is_none(), "no write is in flight");
 }
 
+#[tokio::test]
+async fn get_without_a_name_is_not_sent() {
+    let server =
+        service_fn(|_request: http::Request<Body>| async { Ok::<_, Infallible>(http::Response::new(Body::empty())) });
+    let (client, key) = (Client::new(server, "default"), ObjectKey::new(Some("a"), ""));
+    let error = Writer::new("test").get::<Pod>(&client, "", &Kind::of::<Pod>(), &key).await.unwrap_err();
+    assert_eq!(error.to_string(), "get Pod a/: not sent: the name is empty");
+}
+
 /// Returns a source of a server with this response to each request. Its cache has the object `x`.
 async fn answering<K: Readable>(response: &Value) -> Arc<Source> {
     let text = response.to_string();

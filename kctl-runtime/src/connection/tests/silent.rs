@@ -36,6 +36,29 @@ async fn unanswered_get_is_repeated_over_a_new_connection() {
 }
 
 #[tokio::test]
+async fn lost_get_is_repeated_and_a_write_is_not() {
+    for (request, is_repeated) in [(get("/api"), true), (post(), false)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let config = kube::Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+        let by = with_limits(config, Limits::default()).unwrap().build();
+        tokio::spawn(async move {
+            // Responds to one request of each connection, and closes the connection once it has read the next.
+            while let Ok((mut stream, _peer)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut head = vec![0; 4096];
+                    assert!(stream.read(&mut head).await.unwrap() > 0);
+                    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{}\n").await.unwrap();
+                    let _next = stream.read(&mut head).await;
+                });
+            }
+        });
+        ask(&by, get("/api")).await;
+        let response = timeout(SOON, by.send(request)).await.expect("an answer or an error");
+        assert_eq!(response.is_ok(), is_repeated, "{:?}", response.err());
+    }
+}
+
+#[tokio::test]
 async fn write_without_an_answer_is_sent_once() {
     let server = TestServer::start(0).await;
     let by = client(&server, Limits { first_byte_within: Duration::from_millis(1), ..Limits::default() });

@@ -7,7 +7,7 @@
 //! Counters here come from the loop's own counts, so they never fall while the process lives. A cache that closes
 //! takes its series along.
 
-use std::{fmt, hash::BuildHasher, sync::Arc};
+use std::{collections::HashSet, fmt, hash::BuildHasher, sync::Arc};
 
 use foldhash::fast::FixedState;
 use prometheus_client::{
@@ -298,10 +298,11 @@ impl Scrape {
     /// A cache that was opened at run time and has the same labels as a controller's is marked `;watched`. Further ones are
     /// numbered, because Prometheus rejects a scrape with two series of the same labels.
     fn label_caches(&self) -> Vec<OpenCache> {
-        let mut caches: Vec<OpenCache> = Vec::new();
+        let (mut caches, mut taken): (Vec<OpenCache>, HashSet<Labels>) = (Vec::new(), HashSet::new());
         // Caches of controllers come first, and get the plain labels.
         for (source, n_users) in self.0.informers().open() {
-            let labels = distinct(kind(source.config()), |labels| caches.iter().any(|cache| cache.labels == *labels));
+            let labels = distinct(kind(source.config()), |labels| taken.contains(labels));
+            taken.insert(labels.clone());
             caches.push(OpenCache { labels, source, n_users });
         }
         caches

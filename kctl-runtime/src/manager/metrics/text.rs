@@ -98,12 +98,24 @@ fn prometheus_text(open: &str) -> String {
     text
 }
 
-/// Prints whole bucket bounds as Go does, because dashboards query `le="5"`.
+/// Prints bucket bounds as Go does, because dashboards query `le="5"` and `le="1.048576e+06"`.
 fn with_bound_as_in_go(sample: &str) -> Cow<'_, str> {
-    let parts = sample.split_once("{le=\"").and_then(|(name, rest)| Some((name, rest.split_once(".0\"")?)));
+    let parts = sample.split_once("{le=\"").and_then(|(name, rest)| Some((name, rest.split_once('"')?)));
+    let Some((name, (bound, rest))) = parts else { return sample.into() };
+    match bound.parse::<f64>().ok().filter(|bound| bound.is_finite()) {
+        Some(bound) => format!("{name}{{le=\"{}\"{rest}", format_as_in_go(bound)).into(),
+        None => sample.into(),
+    }
+}
+
+/// Prints a number as Go's client library: with an exponent of at least two digits below 0.0001 and from a million on
+/// (`strconv.FormatFloat` with the format `g`).
+fn format_as_in_go(number: f64) -> String {
+    let scientific = format!("{number:e}");
+    let parts = scientific.split_once('e').and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?)));
     match parts {
-        Some((name, (bound, rest))) if !bound.contains('"') => format!("{name}{{le=\"{bound}\"{rest}").into(),
-        _ => sample.into(),
+        Some((digits, exponent)) if !(-4..6).contains(&exponent) => format!("{digits}e{exponent:+03}"),
+        _ => number.to_string(),
     }
 }
 
@@ -159,5 +171,23 @@ mod tests {
             # HELP other Of no type.\n# TYPE other untyped\nother 1\n";
         assert_eq!(Format::Prometheus.finish(open.into()), old);
         assert_eq!(Format::OpenMetrics.finish(open.into()), format!("{open}# EOF\n"));
+    }
+
+    #[test]
+    fn bucket_bounds_are_printed_as_in_go() {
+        for (bound, expected) in [
+            ("1e-8", "1e-08"),
+            ("9.999999999999999e-6", "9.999999999999999e-06"),
+            ("0.0001", "0.0001"),
+            ("0.005", "0.005"),
+            ("2.5", "2.5"),
+            ("262144.0", "262144"),
+            ("1048576.0", "1.048576e+06"),
+            ("16777216.0", "1.6777216e+07"),
+            ("+Inf", "+Inf"),
+        ] {
+            let sample = |bound: &str| format!("size_bucket{{le=\"{bound}\",verb=\"GET\"}} 1\n");
+            assert_eq!(Format::Prometheus.finish(sample(bound)), sample(expected));
+        }
     }
 }

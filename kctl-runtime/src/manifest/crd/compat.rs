@@ -20,8 +20,8 @@
 //! | another list or map type | the ownership of server-side apply |
 //! | a selectable field or a subresource is gone | clients that use it |
 //!
-//! A wider type (`integer` to `number`), a looser bound, a first default and a new optional field break nothing. Neither does a
-//! bound that the old Rust type implied: no program could have stored another value.
+//! A wider type (`integer` to `number`), a looser bound, a first default, a new optional field and a new variant of an enum
+//! break nothing. Neither does a bound that the old Rust type implied: no program could have stored another value.
 
 use std::fmt::{self, Display};
 
@@ -370,7 +370,9 @@ fn compare_bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change
         }
     }
     for key in ["multipleOf", "pattern", "format", "not", "oneOf", "anyOf", "allOf"] {
-        let is_open = (key == "format" && !is_tighter_format(old, new)) || is_implied_by_format(old, key, &new[key]);
+        let is_open = (key == "format" && !is_tighter_format(old, new))
+            || is_implied_by_format(old, key, &new[key])
+            || has_looser_alternatives(old, new, key);
         if !new[key].is_null() && new[key] != old[key] && !is_open {
             let what = if old[key].is_null() {
                 format!("has the new constraint {key} {}", new[key])
@@ -423,6 +425,42 @@ fn is_implied_by_format(old: &Value, key: &str, after: &Value) -> bool {
         ("allOf", _) => only_allowed(after).is_some() && old["enum"].is_array(),
         _ => false,
     }
+}
+
+/// Returns `true` if each stored object that fits the old alternatives fits the new ones as well, as after a new variant
+/// of an enum.
+///
+/// A further alternative of `oneOf` must not fit an old object, which would then fit two.
+fn has_looser_alternatives(old: &Value, new: &Value, key: &str) -> bool {
+    let (Some(before), Some(after)) = (old[key].as_array(), new[key].as_array()) else { return false };
+    match key {
+        // `compare_words` compares lists of allowed values.
+        "allOf" if only_allowed(&old[key]).is_some() && only_allowed(&new[key]).is_some() => true,
+        "allOf" => after.iter().all(|one| before.contains(one)),
+        "anyOf" => before.iter().all(|one| after.contains(one)),
+        "oneOf" => {
+            let added: Vec<&Value> = after.iter().filter(|one| !before.contains(one)).collect();
+            before.iter().all(|one| after.contains(one))
+                && after.len() == before.len() + added.len()
+                && added.iter().all(|one| excludes_stored_objects(old, one))
+        }
+        _ => false,
+    }
+}
+
+/// Returns `true` if an alternative requires something that no stored object has: a field that the old schema dropped, or
+/// another value than it allowed, such as the tag of a new variant.
+fn excludes_stored_objects(old: &Value, alternative: &Value) -> bool {
+    let fields = &old["properties"];
+    let drops_others = old["x-kubernetes-preserve-unknown-fields"] != true && old["additionalProperties"].is_null();
+    let mut required = alternative["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    required.any(|name| match fields.get(name) {
+        None => drops_others,
+        Some(field) => match (allowed_values(field), allowed_values(&alternative["properties"][name])) {
+            (Some(before), Some(after)) => after.iter().all(|value| !before.contains(value)),
+            _ => false,
+        },
+    })
 }
 
 /// Returns the `enum` of an `allOf` that contains nothing else.

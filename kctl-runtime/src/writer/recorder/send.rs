@@ -169,13 +169,13 @@ fn collection(event: &Event) -> String {
 
 /// Returns the beginning of a name as a DNS subdomain. Names of roles, for example, may have colons.
 ///
-/// An Event's name must be a DNS subdomain of at most 253 bytes. A name without a usable first character becomes
-/// `event`.
+/// An Event's name must be a DNS subdomain of at most 253 bytes. A name without a usable character becomes `event`.
 fn subdomain(name: &str, len_max: usize) -> String {
     let fitting = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' { c } else { '-' };
-    let mut text: String = name.chars().map(|c| c.to_ascii_lowercase()).map(fitting).take(len_max).collect();
-    text.truncate(text.trim_end_matches(['-', '.']).len());
-    if text.starts_with(|c: char| c.is_ascii_alphanumeric()) { text } else { "event".into() }
+    let text: String = name.chars().map(|c| c.to_ascii_lowercase()).map(fitting).take(len_max).collect();
+    // Each part between dots begins and ends with a letter or a digit.
+    let parts: Vec<&str> = text.split('.').map(|part| part.trim_matches('-')).filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { "event".into() } else { parts.join(".") }
 }
 
 #[cfg(test)]
@@ -191,6 +191,9 @@ mod tests {
             ("web-1.example", 6, "web-1"),
             ("system:Node:a", 20, "system-node-a"),
             ("-", 10, "event"),
+            ("a..b", 10, "a.b"),
+            ("system:.node", 20, "system.node"),
+            (":edit.", 10, "edit"),
             (&long, 200, &long[..200]),
         ];
         for (name, len_max, expected) in cases {
