@@ -9,7 +9,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-use crate::{dependency, operation::DependentReference, quantity::Quantity, typed::Typed};
+use crate::{
+    dependency,
+    operation::{DependentReference, or_null},
+    quantity::Quantity,
+    typed::Typed,
+};
 
 /// `ReplicaRequirements` of `work.karmada.io/v1alpha2`, with all fields optional.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -46,8 +51,10 @@ struct NodeClaim {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Component {
+    #[serde(deserialize_with = "or_null")]
     name: String,
     /// The number of replicas. A number with a fraction is an error.
+    #[serde(deserialize_with = "or_null")]
     replicas: i32,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     replica_requirements: Option<ComponentRequirements>,

@@ -201,7 +201,10 @@ impl DynamicDivision<'_> {
             sum = sum.saturating_add(cluster.replicas);
             sum >= self.replicas
         });
-        debug_assert!(enough.is_some(), "all clusters together have capacity for the replicas");
+        debug_assert!(
+            enough.is_some() || self.capacity.is_empty(),
+            "all clusters together have capacity for the replicas"
+        );
         if let Some(last) = enough {
             self.capacity.truncate(last + 1);
         }
@@ -266,6 +269,15 @@ mod tests {
     fn static_weight_without_matching_rule_divides_equally() {
         let strategy = Strategy::StaticWeight(vec![rule(&["x"], 5)]);
         check(&strategy, Mode::Steady, 4, &[("a", 0), ("b", 0)], &[], &[("a", 2), ("b", 2)]);
+    }
+
+    #[test]
+    fn no_replicas_need_no_cluster() {
+        for strategy in [Strategy::Duplicated, Strategy::DynamicWeight, Strategy::Aggregated] {
+            for mode in [Mode::Steady, Mode::Fresh] {
+                check(&strategy, mode, 0, &[], &[("gone", 2)], &[]);
+            }
+        }
     }
 
     #[test]

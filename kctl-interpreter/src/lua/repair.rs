@@ -8,7 +8,7 @@
 //! `pkg/resourceinterpreter/customized/declarative/luavm/lua_convert.go`, with one difference. Of several empty
 //! elements of one list Karmada removes some and keeps others, in the order of a set; here all of them are removed.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
@@ -32,9 +32,9 @@ pub(super) fn repair(mut result: Value, root: Root, references: &[&Value]) -> Va
     }
     let mut empties = Empties::default();
     for reference in references {
-        empties.collect(reference, None);
+        empties.collect(reference);
     }
-    empties.repair(&mut result, None);
+    repair_fields(&mut result, Some(&empties));
     result
 }
 
@@ -51,85 +51,52 @@ fn has_empty_list(value: &Value) -> bool {
     }
 }
 
-/// The paths at which the references have an empty object or list. A path has no indices, so it matches the same field
-/// in all elements of a list.
+/// The empty objects and lists of the references at one path, and at the paths below it. A path has no indices, so it
+/// matches the same field in all elements of a list.
+///
+/// A tree needs no text for each path. A long key above many empty elements would be copied for each of them.
 #[derive(Default)]
-struct Empties {
-    objects: HashSet<String>,
-    lists: HashSet<String>,
+struct Empties<'a> {
+    has_object: bool,
+    has_list: bool,
+    fields: HashMap<&'a str, Empties<'a>>,
 }
 
-enum Verdict {
-    Keep,
-    Object,
-    Remove,
-}
-
-/// A key with those above it. It becomes text only where a table is empty: most are not.
-#[derive(Clone, Copy)]
-struct Path<'a> {
-    parent: Option<&'a Path<'a>>,
-    key: &'a str,
-}
-
-/// Joins the keys of a path with dots, as Karmada does (`escapeJSONPathDotAndColon` in `luavm/lua_convert.go`). Dots and
-/// colons in keys are escaped.
-fn join(path: Option<&Path<'_>>) -> String {
-    let mut keys: Vec<String> = std::iter::successors(path, |path| path.parent)
-        .map(|path| path.key.replace('.', "\\.").replace(':', "\\:"))
-        .collect();
-    keys.reverse();
-    keys.join(".")
-}
-
-impl Empties {
-    fn collect(&mut self, value: &Value, path: Option<&Path<'_>>) {
+impl<'a> Empties<'a> {
+    fn collect(&mut self, value: &'a Value) {
         match value {
-            Value::Object(fields) if fields.is_empty() => {
-                self.objects.insert(join(path));
-            }
-            Value::Array(values) if values.is_empty() => {
-                self.lists.insert(join(path));
-            }
             Value::Object(fields) => {
-                for (key, value) in fields {
-                    self.collect(value, Some(&Path { parent: path, key }));
+                self.has_object |= fields.is_empty();
+                for (key, value) in fields.iter().filter(|(_, value)| value.is_object() || value.is_array()) {
+                    self.fields.entry(key).or_default().collect(value);
                 }
             }
-            Value::Array(values) => values.iter().for_each(|value| self.collect(value, path)),
+            Value::Array(values) => {
+                self.has_list |= values.is_empty();
+                values.iter().for_each(|value| self.collect(value));
+            }
             _ => {}
         }
     }
+}
 
-    fn verdict(&self, path: Option<&Path<'_>>) -> Verdict {
-        let path = join(path);
-        if self.objects.contains(&path) {
-            Verdict::Object
-        } else if self.lists.contains(&path) {
-            Verdict::Keep
-        } else {
-            Verdict::Remove
+/// Repairs a value with the empty tables of the references at its path; `None` where they have nothing. Returns `true` if
+/// the value is kept.
+fn repair_fields(value: &mut Value, empties: Option<&Empties<'_>>) -> bool {
+    if is_empty_list(value) {
+        let Some(empties) = empties else { return false };
+        if empties.has_object {
+            *value = Value::Object(Map::new());
         }
+        return empties.has_object || empties.has_list;
     }
-
-    /// Returns `true` if the value is kept.
-    fn repair(&self, value: &mut Value, path: Option<&Path<'_>>) -> bool {
-        if is_empty_list(value) {
-            let verdict = self.verdict(path);
-            if matches!(verdict, Verdict::Object) {
-                *value = Value::Object(Map::new());
-            }
-            return !matches!(verdict, Verdict::Remove);
-        }
-        match value {
-            Value::Object(fields) => {
-                fields.retain(|key, value| self.repair(value, Some(&Path { parent: path, key })));
-            }
-            Value::Array(values) => values.retain_mut(|value| self.repair(value, path)),
-            _ => {}
-        }
-        true
+    match value {
+        Value::Object(fields) => fields
+            .retain(|key, value| repair_fields(value, empties.and_then(|empties| empties.fields.get(key.as_str())))),
+        Value::Array(values) => values.retain_mut(|value| repair_fields(value, empties)),
+        _ => {}
     }
+    true
 }
 
 #[cfg(test)]
@@ -158,6 +125,14 @@ mod tests {
         ] {
             assert_eq!(repair(result, root, &[&reference]), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn long_key_above_many_elements_is_not_copied() {
+        let (key, elements) = ("k".repeat(1 << 20), vec![json!([]); 100_000]);
+        let reference = json!({ &key: vec![json!({}); 100_000] });
+        let repaired = repair(json!({ &key: elements }), Root::Object, &[&reference]);
+        assert!(repaired == reference, "each element is an object again");
     }
 
     #[test]

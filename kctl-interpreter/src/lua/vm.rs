@@ -194,7 +194,13 @@ impl State {
         if self.budget.is_exceeded() || self.budget.is_out_of_memory() {
             return false;
         }
-        self.lua.used_memory() < GARBAGE_BYTES_MAX || self.lua.gc_collect().is_ok()
+        self.lua.used_memory() < GARBAGE_BYTES_MAX || self.free_garbage().is_ok()
+    }
+
+    /// Frees the globals of the last run with its other garbage: the chunk refers to them until the next run.
+    fn free_garbage(&self) -> mlua::Result<()> {
+        self.chunk.set_environment(self.lua.create_table()?)?;
+        self.lua.gc_collect()
     }
 }
 
@@ -241,4 +247,24 @@ fn convert_result(lua: &Lua, value: LuaValue, limits: &Limits) -> Result<Returne
         LuaValue::Table(table) => Returned::Table(to_json(lua, &table, limits.memory_bytes)?),
         value => Returned::Other(value.type_name()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn idle_state_drops_large_globals() {
+        let source = "list = {} for i = 1, 5e4 do list[i] = 'x' .. i end function ReflectStatus(o) return {} end";
+        let (limits, object) = (Limits::default().time(Duration::from_secs(60)), json!({ "kind": "Widget" }));
+        let script = Script::compile(source, "ReflectStatus").unwrap();
+        let state = State::new(&script, &limits).unwrap();
+        let _results = state.call(&script, &limits, &[&object], 1).unwrap();
+        assert!(state.lua.used_memory() > GARBAGE_BYTES_MAX, "the globals are large");
+        assert!(state.reset(), "no limit was exceeded");
+        let n_bytes = state.lua.used_memory();
+        assert!(n_bytes < GARBAGE_BYTES_MAX, "{n_bytes} bytes are still in use");
+    }
 }

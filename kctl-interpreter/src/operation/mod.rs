@@ -10,6 +10,8 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
+#[cfg(any(feature = "function", feature = "lua", feature = "webhook-client"))]
+pub(crate) use self::result::or_null;
 pub use self::result::{AggregatedStatusItem, Component, DependentReference, NodeClaim, ReplicaRequirements, Replicas};
 use crate::kind::Gvk;
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// The number of replicas that an object wants, and the requirements of one replica: the output of `InterpretReplica`.
@@ -89,16 +89,16 @@ pub struct Component {
 #[serde(rename_all = "camelCase")]
 pub struct DependentReference {
     /// `apiVersion` of the referenced object, such as `v1`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
     pub api_version: String,
     /// `kind` of the referenced object, such as `ConfigMap`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
     pub kind: String,
     /// The namespace of the referenced object; empty for a cluster-scoped kind.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "or_null")]
     pub namespace: String,
     /// The name of the referenced object. With a name the selector is ignored.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "or_null")]
     pub name: String,
     /// A `LabelSelector` for all objects that must follow; used if `name` is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,4 +134,11 @@ pub struct AggregatedStatusItem {
     /// `Healthy`, `Unhealthy` or `Unknown`; empty if health was not interpreted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub health: String,
+}
+
+/// Reads null as the default, as Go does: it writes a nil slice as null, and null leaves a field of any type unchanged.
+pub(crate) fn or_null<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -6,7 +6,10 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::{kind::Gvk, operation::Operation};
+use crate::{
+    kind::Gvk,
+    operation::{Operation, or_null},
+};
 
 /// `apiVersion` of configurations and of the requests.
 pub(super) const API_VERSION: &str = "config.karmada.io/v1alpha1";
@@ -104,11 +107,6 @@ pub(super) struct RuleSelector {
     /// Kinds, such as `Deployment`.
     #[serde(default, deserialize_with = "or_null")]
     kinds: Vec<String>,
-}
-
-/// Reads null as the default, because Go writes a nil slice as null.
-fn or_null<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// Reads null as [`SERVICE_PORT`].

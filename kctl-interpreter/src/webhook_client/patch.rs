@@ -6,13 +6,17 @@
 
 use std::fmt::Display;
 
-use json_patch::{PatchErrorKind, PatchOperation};
+use json_patch::{AddOperation, PatchErrorKind, PatchOperation, ReplaceOperation};
 use kctl_webhook::client::{CopyBudget, PATCH_OPERATIONS_MAX, normalize_operation};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::verify::WebhookReply;
 use crate::operation::{self, Operation};
+
+/// Maximum levels of nesting of a patched object: the depth at which `serde_json` stops reading. Each operation may nest
+/// its value in the value of an earlier one, and code that visits a much deeper object overflows its stack.
+const DEPTH_MAX: usize = 128;
 
 /// Returns the answer in the form that layers exchange: a patch becomes the patched object.
 ///
@@ -24,6 +28,7 @@ use crate::operation::{self, Operation};
 /// - The patched object has no `kind`.
 /// - The patch copies more than [`CopyBudget`] allows, or has more than [`PATCH_OPERATIONS_MAX`]
 ///   operations. Karmada has neither bound, so there such a patch can use all memory.
+/// - An operation nests the object more than [`DEPTH_MAX`] deep.
 /// - It is not applied by `until`, the deadline of the call. Adding to the front of a long list moves the whole list.
 pub(super) fn apply_patch(
     operation: Operation,
@@ -101,6 +106,10 @@ fn apply_operation(document: &mut Value, sent: Value, copies: &mut CopyBudget) -
         PatchOperation::Copy(copy) => {
             let copied = document.pointer(copy.from.as_str());
             copies.charge(copied).map_err(|error| format!("response.patch copies too much: {error}"))?;
+            check_depth(&path, copied.unwrap_or(&Value::Null)).map_err(|problem| inapplicable(&problem))?;
+        }
+        PatchOperation::Add(AddOperation { value, .. }) | PatchOperation::Replace(ReplaceOperation { value, .. }) => {
+            check_depth(&path, value).map_err(|problem| inapplicable(&problem))?;
         }
         _ => {}
     }
@@ -115,12 +124,30 @@ fn apply_move(document: &mut Value, from: &str, path: &str) -> Result<(), String
     let remove = decode_operation(normalize_operation(document, json!({ "op": "remove", "path": from })))?;
     let moved = document.pointer_mut(remove.path().as_str()).map(Value::take);
     let moved = moved.ok_or_else(|| PatchErrorKind::InvalidFromPointer.to_string())?;
+    check_depth(path, &moved)?;
     let mut add = json!({ "op": "add", "path": path });
     add["value"] = moved;
     let failed = |error: json_patch::PatchError| error.kind.to_string();
     json_patch::patch(document, &[remove]).map_err(failed)?;
     let add = decode_operation(normalize_operation(document, add))?;
     json_patch::patch(document, &[add]).map_err(failed)
+}
+
+/// Returns an error if the object would be nested too deep with a value at this path.
+fn check_depth(path: &str, value: &Value) -> Result<(), String> {
+    if path.matches('/').count() + depth(value) > DEPTH_MAX {
+        return Err(format!("the object would be nested more than {DEPTH_MAX} deep"));
+    }
+    Ok(())
+}
+
+/// Returns the number of objects and lists that are nested in each other; 0 for a scalar.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 fn decode_operation(operation: Value) -> Result<PatchOperation, String> {
@@ -290,6 +317,32 @@ mod tests {
                 None => found.is_none(),
             };
             assert!(fits, "{found:?}, not {problem:?}");
+        }
+    }
+
+    #[test]
+    fn operations_nest_no_deeper_than_the_limit() {
+        let nested = |levels: usize| (0..levels).fold(json!({}), |value, _| json!({ "a": value }));
+        let path = |levels: usize| "/a".repeat(levels);
+        let add = |path: &str, levels| json!({ "op": "add", "path": path, "value": nested(levels) });
+        let from_x = |op: &str| json!({ "op": op, "from": "/x", "path": path(67) });
+        // `nested(65)` has 66 levels.
+        for (patch, is_applied) in [
+            (json!([add("/a", 60), add(&path(62), 65)]), true),
+            (json!([add("/a", 60), add(&path(62), 66)]), false),
+            (json!([add("/a", 60), { "op": "replace", "path": path(61), "value": nested(67) }]), false),
+            (json!([add("/a", 65), add("/x", 60), from_x("copy")]), true),
+            (json!([add("/a", 65), add("/x", 61), from_x("copy")]), false),
+            (json!([add("/a", 65), add("/x", 60), from_x("move")]), true),
+            (json!([add("/a", 65), add("/x", 61), from_x("move")]), false),
+        ] {
+            let answer = WebhookReply::Patch(patch.to_string().into_bytes());
+            let problem = apply_patch(Operation::Retain, &json!({ "kind": "A" }), answer, soon()).err();
+            let is_right = match &problem {
+                Some(problem) => !is_applied && problem.ends_with(": the object would be nested more than 128 deep"),
+                None => is_applied,
+            };
+            assert!(is_right, "{patch}: {problem:?}");
         }
     }
 

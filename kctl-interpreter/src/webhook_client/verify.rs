@@ -10,7 +10,7 @@ use super::{configuration::API_VERSION, error::CallError, request::KIND};
 use crate::{
     canonical::{self, Component, ReplicaRequirements},
     dependency,
-    operation::{DependentReference, Operation},
+    operation::{DependentReference, Operation, or_null},
 };
 
 /// The content of a valid response.
@@ -22,15 +22,15 @@ pub(super) enum WebhookReply {
     Patch(Vec<u8>),
 }
 
-/// The envelope of a response.
+/// The envelope of a response. Null counts as absent in every field, as in Go.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Context {
     /// May be absent; otherwise it must be the known version.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
     api_version: String,
     /// May be absent; otherwise it must be `ResourceInterpreterContext`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
     kind: String,
     /// The response; without one the reply is an error.
     #[serde(default)]
@@ -43,10 +43,10 @@ struct Context {
 #[serde(rename_all = "camelCase")]
 struct Response {
     /// Must be the uid of the request.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
     uid: String,
     /// `false` for an error that the webhook reports.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
     successful: bool,
     /// The error of an unsuccessful response.
     #[serde(default)]
@@ -80,9 +80,9 @@ struct Response {
 /// The error that a webhook reports. An absent code is 0.
 #[derive(Default, Deserialize)]
 struct Status {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
     message: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
     code: i64,
 }
 

@@ -126,3 +126,33 @@ fn answer_may_be_yaml_with_or_without_kind() {
         assert_eq!(answer.ok(), Some(WebhookReply::Whole(json!({ "healthy": true }))), "{body}");
     }
 }
+
+#[test]
+fn null_counts_as_absent() {
+    use Operation::{InterpretComponent, InterpretDependency, InterpretHealth};
+    let reference =
+        json!({ "apiVersion": "v1", "kind": "Secret", "namespace": null, "name": "a", "labelSelector": null });
+    let status = json!({ "message": null, "code": null });
+    let cases = [
+        (InterpretHealth, json!({ "healthy": true, "status": status }), json!({ "healthy": true })),
+        (
+            InterpretComponent,
+            json!({ "components": [{ "name": "a", "replicas": null }] }),
+            json!({ "components": [{ "name": "a", "replicas": 0 }] }),
+        ),
+        (
+            InterpretDependency,
+            json!({ "dependencies": [reference] }),
+            json!({ "dependencies": [{ "apiVersion": "v1", "kind": "Secret", "name": "a" }] }),
+        ),
+    ];
+    for (operation, fields, expected) in cases {
+        let mut body = response(&fields);
+        (body["apiVersion"], body["kind"]) = (Value::Null, Value::Null);
+        let answer = verify("u", operation, body.to_string().as_bytes());
+        assert_eq!(answer.ok(), Some(WebhookReply::Whole(expected)), "{body}");
+    }
+    let failed = json!({ "response": { "uid": "u", "successful": null, "status": status } });
+    let error = verify("u", InterpretHealth, failed.to_string().as_bytes()).unwrap_err();
+    assert_eq!(error.to_string(), "webhook call failed, get status code: 0, msg: ");
+}

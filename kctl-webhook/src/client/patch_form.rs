@@ -55,7 +55,9 @@ fn with_absolute_indexes(object: &Value, path: &str, location: Location) -> Stri
         });
         let step = index.map_or_else(|| step.to_owned(), |index| index.to_string());
         value = value.and_then(|value| value.pointer(&format!("/{step}")));
-        absolute = format!("{absolute}/{step}");
+        // Appended in place: a path may be as long as the body, and each copy of it would take quadratic time.
+        absolute.push('/');
+        absolute.push_str(&step);
     }
     absolute
 }
@@ -85,5 +87,12 @@ mod tests {
             let operation = normalize_operation(&object, json!({ "op": op, "path": path }));
             assert_eq!(operation["path"], expected, "{op} {path}");
         }
+    }
+
+    #[test]
+    fn path_of_a_million_steps_takes_linear_time() {
+        let path = "/".repeat(1 << 20);
+        let operation = normalize_operation(&json!({}), json!({ "op": "remove", "path": path }));
+        assert!(operation["path"] == *path, "the path is unchanged");
     }
 }

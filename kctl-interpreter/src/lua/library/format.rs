@@ -161,13 +161,13 @@ impl Spec {
         }
     }
 
-    /// Formats a string, cut to the precision in characters.
+    /// Formats a string, cut to the precision: that many bytes for hexadecimal digits, and characters otherwise.
     fn text(&self, verb: char, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         if let Some(precision) = self.precision {
-            let n_bytes = match String::from_utf8_lossy(&bytes).char_indices().nth(precision) {
-                Some((offset, _)) => offset.min(bytes.len()),
-                None => bytes.len(),
+            let n_bytes = match verb {
+                'x' | 'X' => precision,
+                _ => char_lengths(&bytes).take(precision).sum::<usize>(),
             };
             bytes.truncate(n_bytes);
         }
@@ -248,7 +248,7 @@ impl Spec {
 
     /// Pads with spaces to the width, counted in characters.
     fn pad(&self, mut text: Vec<u8>) -> Vec<u8> {
-        let n_chars = String::from_utf8_lossy(&text).chars().count();
+        let n_chars = char_lengths(&text).count();
         let padding = vec![b' '; self.width.unwrap_or(0).saturating_sub(n_chars)];
         if self.minus {
             text.extend(padding);
@@ -257,6 +257,14 @@ impl Spec {
         }
         text
     }
+}
+
+/// Returns the length in bytes of each character. A byte that is not UTF-8 counts as a character, as in Go.
+fn char_lengths(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    bytes.utf8_chunks().flat_map(|chunk| {
+        let valid = chunk.valid().chars().map(char::len_utf8);
+        valid.chain(chunk.invalid().iter().map(|_byte| 1))
+    })
 }
 
 /// Reads a number, at most [`WIDTH_MAX`]; `None` without a digit.
@@ -386,5 +394,21 @@ mod tests {
         }
         let (quoted, _) = Spec::parse(b"q");
         assert_eq!(quoted.bytes('q', b"a\xff"), b"\"a\\xff\"");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_count_as_characters() {
+        let cases: [(&str, &[u8], &[u8]); 6] = [
+            ("%.2s", b"\xff\xffab", b"\xff\xff"),
+            ("%.3s", b"\xe2\x82a\xff", b"\xe2\x82a"),
+            ("%4s", b"\xe2\x82", b"  \xe2\x82"),
+            ("%.1q", b"\xffa", b"\"\\xff\""),
+            ("%.2x", "é!".as_bytes(), b"c3a9"),
+            ("%.1X", "é!".as_bytes(), b"C3"),
+        ];
+        for (format, value, expected) in cases {
+            let (spec, _) = Spec::parse(&format.as_bytes()[1..]);
+            assert_eq!(spec.bytes(spec.verb.unwrap(), value), expected, "{format} {value:?}");
+        }
     }
 }
