@@ -67,7 +67,7 @@ async fn scope_removed_before_the_source_looks_is_closed() {
     assert_eq!(source.update_scopes(&mut handles, Start::First).await, std::slice::from_ref(&a));
     source.store().push_and_wait(empty(&a)).await;
     assert!(source.store().is_synced(), "it waits for no list of `b`");
-    handles.push((a.clone(), AbortHandle::new_pair().0));
+    handles.insert(a.clone(), AbortHandle::new_pair().0);
     source.scopes().remove(&a);
     source.scopes().add(a.clone());
     assert_eq!(source.update_scopes(&mut handles, Start::Later).await, std::slice::from_ref(&a));
