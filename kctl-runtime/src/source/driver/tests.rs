@@ -20,7 +20,10 @@ use super::{
 };
 use crate::{
     object::Stored,
-    source::reflector::{Input, Reflector, Request},
+    source::{
+        check::Arrival,
+        reflector::{Input, Reflector, Request},
+    },
     store::{DELTAS_MAX, Delta, Share},
     transport::ApiError,
 };
@@ -44,7 +47,7 @@ async fn only_objects_of_events_remain_decoded() {
     };
     let list = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{}]}}"#, json("listed"));
     let Input::Page { objects, .. } =
-        source.read_list(&"list pods".into(), Body::from(list.into_bytes())).await.unwrap()
+        source.read_list(&"list pods".into(), Body::from(list.into_bytes()), Arrival::Listed).await.unwrap()
     else {
         panic!("a list");
     };
@@ -216,7 +219,7 @@ async fn watching_from_5(objects: impl FnOnce(&Source) -> Vec<Arc<Stored>>) -> (
 async fn unreadable_successor_does_not_keep_its_predecessor() {
     let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
     let list = format!(r#"{{"metadata":{{"resourceVersion":"10"}},"items":[{}]}}"#, json("x", "successor", 9, "false"));
-    let input = source.read_list(&"list pods".into(), Body::from(list.into_bytes())).await.unwrap();
+    let input = source.read_list(&"list pods".into(), Body::from(list.into_bytes()), Arrival::Listed).await.unwrap();
     source.perform(&mut reflector, input).await;
     source.store().flush().await;
     assert!(source.store().is_empty(), "its predecessor is gone");
@@ -226,7 +229,7 @@ async fn unreadable_successor_does_not_keep_its_predecessor() {
 async fn last_state_of_unreadable_item_undoes_no_write() {
     let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
     let list = format!(r#"{{"metadata":{{"resourceVersion":"12"}},"items":[{}]}}"#, json("x", "x", 9, "false"));
-    let input = source.read_list(&"list pods".into(), Body::from(list.into_bytes())).await.unwrap();
+    let input = source.read_list(&"list pods".into(), Body::from(list.into_bytes()), Arrival::Listed).await.unwrap();
     // The response to a write from before the unreadable state is late.
     source.store().push_and_wait(Delta::Written(pod(&source, "x", 7))).await;
     source.perform(&mut reflector, input).await;
@@ -248,6 +251,33 @@ async fn unreadable_deletion_keeps_a_newer_state() {
     let _applied = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
     source.store().flush().await;
     assert_eq!(source.store().len(), 2, "the watch has just reported it");
+}
+
+/// Reads a list of one item during the watch, and returns the number of unreadable objects after it.
+async fn unreadable_after(source: &Source, version: u64, item: &str) -> usize {
+    let list = format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":[{item}]}}"#);
+    let body = Body::from(list.into_bytes());
+    source.read_list(&"list pods".into(), body, Arrival::ListedDuringWatch).await.unwrap();
+    source.num_unreadable()
+}
+
+#[tokio::test]
+async fn outdated_unreadable_item_is_not_remembered() {
+    let (source, _reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
+    source.store().push_and_wait(Delta::Written(pod(&source, "x", 12))).await;
+    let item = json("x", "x", 9, "false");
+    assert_eq!(unreadable_after(&source, 10, &item).await, 0, "the cache has a later state");
+    assert_eq!(unreadable_after(&source, 20, &item).await, 1, "the API server was restored from a backup");
+}
+
+#[tokio::test]
+async fn outdated_readable_item_ends_no_unreadable_state() {
+    let (source, reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
+    let line = format!(r#"{{"type":"MODIFIED","object":{}}}"#, json("x", "x", 12, "false"));
+    source.read_event(line.as_bytes(), &reflector, &mut Vec::new()).unwrap();
+    let item = json("x", "x", 9, r#"{"containers":[]}"#);
+    assert_eq!(unreadable_after(&source, 10, &item).await, 1, "the unreadable state is later");
+    assert_eq!(unreadable_after(&source, 20, &item).await, 0, "the API server was restored from a backup");
 }
 
 /// The one slot of a replica, which it may lose.
