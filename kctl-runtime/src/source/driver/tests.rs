@@ -190,6 +190,32 @@ async fn watch_continues_behind_unreadable_events() {
     assert_eq!(source.num_unreadable(), 1, "`y` is still there");
 }
 
+#[tokio::test(start_paused = true)]
+async fn streamed_state_forgets_unreadable_objects_it_lacks() {
+    let n_streams = Arc::new(AtomicU32::new(0));
+    let server = service_fn(move |request: http::Request<Body>| {
+        let streams = request.uri().query().is_some_and(|query| query.contains("sendInitialEvents=true"));
+        let response = if streams {
+            let n = n_streams.fetch_add(1, Ordering::Relaxed);
+            let meta =
+                format!(r#"{{"resourceVersion":"{}","annotations":{{"k8s.io/initial-events-end":"true"}}}}"#, n + 5);
+            let end = format!(r#"{{"type":"BOOKMARK","object":{{"metadata":{meta}}}}}"#);
+            let added = format!(r#"{{"type":"ADDED","object":{}}}"#, json("x", "x", 4, "false"));
+            let lines = if n == 0 { format!("{added}\n{end}\n") } else { format!("{end}\n") };
+            http::Response::builder().body(Body::from(lines.into_bytes()))
+        } else {
+            http::Response::builder().status(410).body(Body::empty())
+        };
+        ready(Ok::<_, Infallible>(response.unwrap()))
+    });
+    let source = Source::new(Client::new(server, "default"), WatchConfig::of::<Pod>(), Arc::default());
+    let _readers = source.view::<Pod>();
+    source.stream_state();
+    assert!(timeout(Duration::from_millis(500), source.run()).await.is_err(), "it watches");
+    assert_eq!(source.health().undecodable, 1);
+    assert_eq!(source.num_unreadable(), 0, "it was deleted before the second stream");
+}
+
 fn json(name: &str, uid: &str, version: u64, spec: &str) -> String {
     let meta = format!(r#"{{"name":"{name}","namespace":"a","uid":"{uid}","resourceVersion":"{version}"}}"#);
     format!(r#"{{"metadata":{meta},"spec":{spec}}}"#)
