@@ -141,13 +141,21 @@ impl Source {
             }
             Err(error) => {
                 self.condition.count_undecodable();
-                if let Ok(unread) = self.accept_unchecked(json) {
+                // A list may end after its scope was removed, and nothing would forget its objects then.
+                if let Ok(unread) = self.accept_unchecked(json)
+                    && self.follows(unread.key())
+                {
                     self.unreadable.add(unread, error.source.to_string());
                 }
                 tracing::error!(%error, cause = %error.source, "object can't be deserialized; the cache keeps its last readable state");
                 None
             }
         }
+    }
+
+    /// Returns `true` if a scope of an object is listed and watched.
+    fn follows(&self, key: &ObjectKey) -> bool {
+        self.scopes.has(&key.namespace) || self.scopes.has(&None)
     }
 
     /// Returns the last state of a deleted object as handlers can read it: its last good state if the final one cannot

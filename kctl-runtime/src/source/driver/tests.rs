@@ -306,6 +306,18 @@ async fn outdated_readable_item_ends_no_unreadable_state() {
     assert_eq!(unreadable_after(&source, 20, &item).await, 0, "the API server was restored from a backup");
 }
 
+#[tokio::test]
+async fn list_of_a_removed_scope_remembers_nothing() {
+    let config = WatchConfig::of::<Pod>().in_namespaces(["a", "b"]);
+    let source = Source::new(source().client, config, Arc::default());
+    let _readers = source.view::<Pod>();
+    let item = json("x", "x", 9, "false");
+    assert_eq!(unreadable_after(&source, 10, &item).await, 1);
+    source.scopes().remove(&Some("a".into()));
+    assert_eq!(source.update_scopes(&mut Handles::new(), Start::Later).await.len(), 1, "`b` is left");
+    assert_eq!(unreadable_after(&source, 11, &item).await, 0);
+}
+
 /// The one slot of a replica, which it may lose.
 struct OneSlot(AtomicBool);
 
