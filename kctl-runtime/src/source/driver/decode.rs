@@ -131,8 +131,8 @@ impl Source {
         self.or_report(json, self.accept(json))
     }
 
-    /// Records the outcome: a readable object is no longer on the list of unreadable ones, an unreadable one is added,
-    /// counted and logged with the decoder's message.
+    /// Records the outcome: a readable object is no longer on the list of unreadable ones. An unreadable one is counted
+    /// and added, and each of its states is logged once, with the decoder's message.
     fn or_report(&self, json: &str, object: Result<Arc<Stored>, DecodeError>) -> Option<Arc<Stored>> {
         match object {
             Ok(object) => {
@@ -141,13 +141,15 @@ impl Source {
             }
             Err(error) => {
                 self.condition.count_undecodable();
+                let unread = self.accept_unchecked(json).ok();
+                // Each list has the state again until somebody corrects the object.
+                if unread.as_ref().is_none_or(|unread| !self.unreadable.has(unread.meta())) {
+                    tracing::error!(%error, cause = %error.source, "object can't be deserialized; the cache keeps its last readable state");
+                }
                 // A list may end after its scope was removed, and nothing would forget its objects then.
-                if let Ok(unread) = self.accept_unchecked(json)
-                    && self.follows(unread.key())
-                {
+                if let Some(unread) = unread.filter(|unread| self.follows(unread.key())) {
                     self.unreadable.add(unread, error.source.to_string());
                 }
-                tracing::error!(%error, cause = %error.source, "object can't be deserialized; the cache keeps its last readable state");
                 None
             }
         }

@@ -54,7 +54,7 @@ struct OpenWatch {
     works: bool,
     /// Number of calls of [`check_served`](Source::check_served) at its begin. A later call ends it.
     n_checks: u32,
-    /// The number of the list that its initial state is. `None` for a watch without one, and after its end.
+    /// The list number of its initial state. `None` for a watch without an initial state, and after the end of that.
     initial: Option<ListNumber>,
 }
 
