@@ -174,6 +174,10 @@ impl Waiting {
     fn take(&mut self) -> Option<QueuedChange> {
         if let Some(queued) = self.changes.pop_front() {
             self.n_taken += 1;
+            // An idle subscriber keeps no buffer: a process may have thousands of them.
+            if self.changes.is_empty() {
+                self.changes = VecDeque::new();
+            }
             return Some(queued);
         }
         debug_assert_eq!(self.order.len(), self.merged.len(), "each merged object is in `order` once");
@@ -195,6 +199,9 @@ impl Waiting {
                 Change::Deleted { last: old }
             }
         };
+        if self.order.is_empty() {
+            (self.order, self.merged) = (VecDeque::new(), HashMap::new());
+        }
         self.n_taken += 1;
         debug_assert_eq!(
             self.n_put - self.n_taken,
@@ -253,6 +260,8 @@ mod tests {
         assert_eq!(out.join(" "), expected, "{behind} behind");
         assert_eq!(waiting.n_put, waiting.n_taken, "{behind} behind: what was put was taken");
         assert!(waiting.merged.is_empty(), "nothing is kept of what was taken");
+        let buffers = [waiting.changes.capacity(), waiting.order.capacity(), waiting.merged.capacity()];
+        assert_eq!(buffers, [0, 0, 0], "{behind} behind: the buffers of the burst are freed");
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub const PRIORITY_INITIAL: i32 = -100;
 // | 3 | `TAG_RESYNC` | here | `is_resync` |
 // | 4 | `TAG_TRIGGERED` | here | `is_triggered` |
 // | 5 | `TAG_CONFLICTED` | `queue/state.rs` | `is_conflict` |
-// | 6 to 31 | `relation_tag` | here | `changed` |
+// | 6 to 31 | `relation_tag` | here | `changed_kinds` |
 const _: () = assert!(
     TAG_REQUEUED | TAG_RETRIED | TAG_INITIAL | TAG_RESYNC | TAG_TRIGGERED | TAG_CONFLICTED == !RELATION_TAGS,
     "each bit below the bits of the relations has one tag"

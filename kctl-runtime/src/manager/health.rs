@@ -17,6 +17,7 @@
 //! | `controller-ring` | ready | the same for the Lease of the shard, or another process has the name of the shard |
 //! | names of [`Manager::ready_when`](super::Manager::ready_when) | ready | the function returns an error |
 //! | `store-RESOURCE` | live | changes wait, and none was applied for [`STUCK_AFTER`] |
+//! | `store-watch-RESOURCE` | live | the same for the cache of a kind that was opened at run time |
 //! | `handler-CONTROLLER-N` | live | a `map` or `when` function has not returned for [`STUCK_AFTER`] |
 //! | `controller-NAME` | live | keys wait and no worker takes one, or a function runs a minute longer than its timeout |
 //! | `leader-election` | live | a leader has not noticed the end of its Lease for 20 s |

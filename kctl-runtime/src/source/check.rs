@@ -11,6 +11,8 @@ pub(super) enum Arrival {
     Alone,
     /// In a list: the following objects would evict its decoded form before it is read.
     Listed,
+    /// In a list that is concurrent with the watch, which may have brought a later state.
+    ListedDuringWatch,
 }
 
 /// A check of objects before they are stored: see [`Source::add_check`](super::Source::add_check).
@@ -43,7 +45,7 @@ impl DecodeCheck {
     pub fn fits<K: Readable>() -> Self {
         Self(|object, arrival| match arrival {
             Arrival::Alone => object.decode::<K>().map(drop),
-            Arrival::Listed => object.decode_once::<K>(&K::kind(&())).map(drop),
+            Arrival::Listed | Arrival::ListedDuringWatch => object.decode_once::<K>(&K::kind(&())).map(drop),
         })
     }
 
@@ -69,8 +71,8 @@ mod tests {
             DecodeCheck::fits::<Pod>().check(&object, arrival).unwrap();
             object.is_decoded()
         };
-        assert!(is_kept(Arrival::Alone) && !is_kept(Arrival::Listed));
-        for arrival in [Arrival::Alone, Arrival::Listed] {
+        assert!(is_kept(Arrival::Alone) && !is_kept(Arrival::Listed) && !is_kept(Arrival::ListedDuringWatch));
+        for arrival in [Arrival::Alone, Arrival::Listed, Arrival::ListedDuringWatch] {
             let object = Arc::new(Stored::accept(&Kind::of::<Pod>(), r#"{"metadata":{"name":"a"},"spec":3}"#).unwrap());
             let error = DecodeCheck::fits::<Pod>().check(&object, arrival).unwrap_err();
             assert_eq!(error.to_string(), "Pod a cannot be decoded", "{arrival:?}");

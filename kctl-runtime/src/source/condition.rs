@@ -83,7 +83,7 @@ struct Failure {
     activity: Activity,
     /// The newest error. Older ones are in the log.
     error: ApiError,
-    /// The last logged failure and its time; `None` before the first.
+    /// The last logged failure with this text and its time, which may be of another namespace; `None` before the first.
     reported: Option<(String, Instant)>,
 }
 
@@ -127,6 +127,9 @@ impl Condition {
 
     /// Records a failure, and logs it from time to time instead of at each retry.
     ///
+    /// Errors of a server that is down differ in nothing, neither between retries nor between namespaces. So an hour of
+    /// downtime is 60 lines per source.
+    ///
     /// A first error with a `Retry-After` of up to [`QUIET_RETRY_AFTER_MAX`] is not logged: API servers send it for a
     /// moment after each change of a CRD.
     pub(super) fn record_failure(
@@ -137,13 +140,19 @@ impl Condition {
         error: &ApiError,
     ) {
         let mut failures = self.failures.lock();
+        let text = format!("{error}{}", advice(config, error, self.role()));
+        let is_recent = |(reported, when): &&(String, Instant)| *reported == text && when.elapsed() < LOG_INTERVAL;
+        let recent = failures.iter().filter_map(|failure| failure.reported.as_ref()).find(is_recent).cloned();
         let existing = failures.iter_mut().find(|failure| failure.is_of(scope, activity));
-        let reported = match existing.as_ref().map(|failure| failure.reported.clone()) {
+        let reported = match &existing {
             None if error.retry_after().is_some_and(|wait| wait <= QUIET_RETRY_AFTER_MAX) => {
                 tracing::debug!("{error}");
                 None
             }
-            last => Some(report(error, &advice(config, error, self.role()), last.flatten())),
+            _ => Some(recent.unwrap_or_else(|| {
+                tracing::warn!("{text}; the cache is not updated until this works again");
+                (text, Instant::now())
+            })),
         };
         match existing {
             Some(existing) => (existing.error, existing.reported) = (error.clone(), reported),
@@ -202,12 +211,15 @@ impl Condition {
 
     /// Records that an activity works.
     ///
-    /// An activity that failed before logs `works again`, if its failure was logged.
+    /// An activity that failed before logs `works again`, if its failure was logged and no other namespace still has the
+    /// same one.
     pub(super) fn record_success(&self, config: &WatchConfig, scope: &NamespaceScope, activity: Activity) {
         self.record_served(config);
         let mut failures = self.failures.lock();
         let Some(index) = failures.iter().position(|failure| failure.is_of(scope, activity)) else { return };
-        if failures.remove(index).reported.is_some() {
+        let Some((text, _when)) = failures.remove(index).reported else { return };
+        let has_text = |failure: &Failure| failure.reported.as_ref().is_some_and(|(other, _when)| *other == text);
+        if !failures.iter().any(has_text) {
             tracing::info!("{}: works again", config.operation("watch"));
         }
     }
@@ -222,18 +234,6 @@ impl Failure {
     fn is_of(&self, scope: &NamespaceScope, activity: Activity) -> bool {
         self.scope == *scope && self.activity == activity
     }
-}
-
-/// Logs a failure, unless the last report is equal and recent. Returns the last report.
-///
-/// Errors of a server that is down differ in nothing, so an hour of downtime is 60 lines per source.
-fn report(error: &ApiError, advice: &str, last: Option<(String, Instant)>) -> (String, Instant) {
-    let text = format!("{error}{advice}");
-    let same = last.filter(|(reported, when)| *reported == text && when.elapsed() < LOG_INTERVAL);
-    same.unwrap_or_else(|| {
-        tracing::warn!("{text}; the cache is not updated until this works again");
-        (text, Instant::now())
-    })
 }
 
 /// Returns the action that a user can take against a failure. `role` has the options of `generate-rbac`.
@@ -283,6 +283,30 @@ mod tests {
         for code in [401, 403, 404] {
             assert!(advice_on(&edge, code).contains("the cluster `edge`"), "{code}");
             assert!(!advice_on(&here, code).contains("cluster"), "{code}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn equal_failures_of_namespaces_share_a_report() {
+        let (condition, config) = (Condition::default(), WatchConfig::of::<Pod>());
+        let failure = |cause: &str| ApiError::NoResponse { operation: config.operation("list"), cause: cause.into() };
+        let begin = Instant::now();
+        // A failure that is not logged again has the time of the report before it.
+        for (seconds, namespace, cause, reported_at) in [
+            (0, "a", "refused", 0),
+            (1, "b", "refused", 0),
+            (59, "a", "refused", 0),
+            (60, "b", "refused", 60),
+            (61, "a", "refused", 60),
+            (62, "b", "reset", 62),
+        ] {
+            tokio::time::advance(begin + Duration::from_secs(seconds) - Instant::now()).await;
+            let scope: NamespaceScope = Some(namespace.into());
+            condition.record_failure(&config, &scope, Activity::Follow, &failure(cause));
+            let failures = condition.failures.lock();
+            let found = failures.iter().find(|failure| failure.is_of(&scope, Activity::Follow)).unwrap();
+            let (_text, when) = found.reported.clone().unwrap();
+            assert_eq!(when - begin, Duration::from_secs(reported_at), "{namespace} at {seconds} s");
         }
     }
 

@@ -10,7 +10,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{METADATA_LIST, Source, reflector::Input};
+use super::{METADATA_LIST, Source, check::Arrival, reflector::Input};
 use crate::{
     key::ObjectKey,
     object::{Uid, Version},
@@ -69,14 +69,15 @@ impl Source {
             Err(error) if self.is_optional_kind_missing(&error) => return Ok(()),
             response => response?,
         };
-        let Input::Page { objects, version, .. } = self.read_list(&operation, response).await? else { return Ok(()) };
-        if version.parse::<u64>().is_err() {
-            return self.refresh(&scope).await;
-        }
-        // An unreadable object is in the list, and not among the accepted ones.
+        let input = self.read_list(&operation, response, Arrival::ListedDuringWatch).await?;
+        let Input::Page { objects, version, .. } = input else { return Ok(()) };
+        let Ok(list) = version.parse::<u64>() else { return self.refresh(&scope).await };
+        // An unreadable object is in the list, and not among the accepted ones. One that is later than the list still
+        // existed after it.
         let is_unreadable = self.unreadable(&key).is_some_and(|one| {
             let was_in_list = unreadable_before.is_none_or(|before| !Arc::ptr_eq(&before, &one));
-            was_in_list && one.stored.meta().uid == *uid
+            let is_later = one.stored.meta().revision() > Some(list);
+            (was_in_list || is_later) && one.stored.meta().uid == *uid
         });
         let exists = is_unreadable || objects.iter().any(|object| object.meta().uid == *uid);
         for object in objects {
@@ -110,11 +111,31 @@ mod tests {
     use tower::service_fn;
 
     use super::*;
-    use crate::source::WatchConfig;
+    use crate::source::{Reflector, WatchConfig};
 
     fn json(version: u64, spec: &str) -> String {
         let meta = format!(r#"{{"name":"x","namespace":"a","uid":"1","resourceVersion":"{version}"}}"#);
         format!(r#"{{"metadata":{meta},"spec":{spec}}}"#)
+    }
+
+    #[tokio::test]
+    async fn unreadable_object_later_than_list_is_not_gone() {
+        let server = service_fn(|_request: http::Request<Body>| async {
+            let list = format!(r#"{{"metadata":{{"resourceVersion":"10"}},"items":[{}]}}"#, json(9, "false"));
+            Ok::<_, Infallible>(http::Response::new(Body::from(list.into_bytes())))
+        });
+        let source = Source::new(Client::new(server, "default"), WatchConfig::of::<Pod>(), Arc::default());
+        let _readers = source.view::<Pod>();
+        tokio::spawn(source.store().clone().write());
+        source.store().push_and_wait(Delta::Replace(None, Vec::new(), "8".into())).await;
+        let event = format!(r#"{{"type":"MODIFIED","object":{}}}"#, json(12, "false"));
+        source.read_event(event.as_bytes(), &Reflector::new(None), &mut Vec::new()).unwrap();
+        source.refresh_object(Some("a"), "x", "1").await.unwrap();
+        let newest = source.newest(&ObjectKey::new(Some("a"), "x")).unwrap();
+        assert_eq!(newest.meta().resource_version.to_string(), "12");
+        let repaired = source.accept(&json(13, r#"{"containers":[]}"#)).unwrap();
+        source.store().push_and_wait(Delta::Apply(repaired)).await;
+        assert_eq!(source.store().len(), 1, "it was not taken for deleted");
     }
 
     #[tokio::test]

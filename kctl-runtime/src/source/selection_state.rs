@@ -2,6 +2,7 @@
 //! honours the selector.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::atomic::{AtomicBool, AtomicU8, Ordering},
 };
@@ -42,7 +43,7 @@ impl fmt::Display for SelectedBy {
 pub(super) struct ServerSelection {
     /// By scope: the number of moves at its last request, or [`ALL_SLOTS`]. A scope is listed or watched with the slots from
     /// before it.
-    requested: Mutex<Vec<(NamespaceScope, u64)>>,
+    requested: Mutex<BTreeMap<NamespaceScope, u64>>,
     /// Notified of each request.
     changed: Notify,
     /// A [`SelectedBy`].
@@ -54,18 +55,13 @@ pub(super) struct ServerSelection {
 impl ServerSelection {
     /// Records that a scope is requested with the slots after this number of moves.
     pub(super) fn record(&self, scope: &NamespaceScope, n_moves: u64) {
-        let mut requested = self.requested.lock();
-        match requested.iter_mut().find(|(other, _)| other == scope) {
-            Some((_, before)) => *before = n_moves,
-            None => requested.push((scope.clone(), n_moves)),
-        }
-        drop(requested);
+        self.requested.lock().insert(scope.clone(), n_moves);
         self.changed.notify_waiters();
     }
 
     /// Forgets a scope that is no longer listed and watched.
     pub(super) fn forget(&self, scope: &NamespaceScope) {
-        self.requested.lock().retain(|(other, _)| other != scope);
+        self.requested.lock().remove(scope);
     }
 
     /// Returns `true` if the API server has rejected the parameter.
@@ -75,7 +71,7 @@ impl ServerSelection {
 
     /// Returns the number of moves at the last request of a scope.
     pub(super) fn moves_at_request(&self, scope: &NamespaceScope) -> Option<u64> {
-        self.requested.lock().iter().find_map(|(other, n_moves)| (other == scope).then_some(*n_moves))
+        self.requested.lock().get(scope).copied()
     }
 
     /// Waits until a scope is requested with the slots after this number of moves.

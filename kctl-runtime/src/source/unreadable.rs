@@ -19,7 +19,11 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::{key::ObjectKey, object::Stored, store::NamespaceScope};
+use crate::{
+    key::ObjectKey,
+    object::{Meta, Stored},
+    store::NamespaceScope,
+};
 
 /// Maximum number of unreadable objects that a source remembers. Further ones are counted and logged, and get no event;
 /// their finalizers remain until other objects become readable or are deleted, and these arrive again.
@@ -113,6 +117,12 @@ impl Unreadables {
         if self.len() == 0 { None } else { self.objects.lock().by_key.get(key).map(|(one, _)| one.clone()) }
     }
 
+    /// Returns `true` if this state of an object is remembered.
+    pub(super) fn has(&self, state: &Meta) -> bool {
+        let is_state = |known: &Meta| known.uid == state.uid && known.resource_version == state.resource_version;
+        self.get(&state.key).is_some_and(|known| is_state(known.stored.meta()))
+    }
+
     pub(super) fn all(&self) -> Vec<Arc<Unreadable>> {
         self.objects.lock().by_key.values().map(|(one, _)| one.clone()).collect()
     }
@@ -151,6 +161,19 @@ mod tests {
         assert_eq!(all.len(), UNREADABLE_MAX);
         all.add(pod("a", "pod-0"), "again".into());
         assert_eq!(all.get(pod("a", "pod-0").key()).unwrap().error, "again");
+    }
+
+    #[test]
+    fn only_the_present_unreadable_state_is_remembered() {
+        let all = Unreadables::default();
+        let state = |version: u64| {
+            let json = format!(r#"{{"metadata":{{"name":"pod","uid":"1","resourceVersion":"{version}"}}}}"#);
+            Stored::accept(&Kind::of::<Pod>(), &json).unwrap()
+        };
+        all.add(state(7), String::new());
+        assert!(all.has(state(7).meta()) && !all.has(state(8).meta()));
+        all.add(state(8), String::new());
+        assert!(!all.has(state(7).meta()) && all.has(state(8).meta()));
     }
 
     #[test]

@@ -39,6 +39,11 @@ pub(super) struct ShardsOptions {
     key: Option<ObjectKey>,
 }
 
+/// The sentence about a Lease without a holder that its last holder has not released. `/debug/` of a replica names that
+/// holder.
+const EDITED: &str = "Its Lease was changed without a release, and its former owner may be at work, so no replica takes it for a Lease \
+                      duration.";
+
 /// Lists the Leases and returns the table, or the part of it about one key.
 ///
 /// # Errors
@@ -163,9 +168,12 @@ fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Ti
             "{is_in} Its Lease {name} is missing; if an owner runs, it creates the Lease again within seconds.\n"
         ));
     };
-    let is_expired = is_expired(&spec, now);
+    let (is_expired, is_released) = (is_expired(&spec, now), is_released(&spec));
     let owner: String = match spec.holder_identity.unwrap_or_default() {
-        owner if owner.is_empty() => "It has no owner: no replica reconciles the key until one takes the slot.".into(),
+        owner if owner.is_empty() && is_released => {
+            "It has no owner: no replica reconciles the key until one takes the slot.".into()
+        }
+        owner if owner.is_empty() => EDITED.into(),
         owner if is_expired => format!(
             "Its Lease is held by {owner}, but was last renewed at {} for {}s. If {owner} has crashed, no replica reconciles the key \
              until another replica takes the slot.",
@@ -189,6 +197,12 @@ fn is_expired(spec: &LeaseSpec, now: Timestamp) -> bool {
     let duration = Duration::from_secs(spec.lease_duration_seconds.and_then(|n| n.try_into().ok()).unwrap_or_default());
     let renewed = spec.renew_time.as_ref().map(|time| time.0).unwrap_or_default();
     has_holder(spec) && renewed.saturating_add(duration).is_ok_and(|expiry| expiry < now)
+}
+
+/// Returns `true` if the last holder released the Lease. A person who removes the holder leaves the duration and the times
+/// of the last renewal.
+fn is_released(spec: &LeaseSpec) -> bool {
+    !has_holder(spec) && spec.lease_duration_seconds == Some(1) && spec.acquire_time == spec.renew_time
 }
 
 fn has_holder(spec: &LeaseSpec) -> bool {
@@ -262,6 +276,12 @@ mod tests {
             "leaseDurationSeconds": 15,
         });
         serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap()
+    }
+
+    /// Changes a Lease without a holder to the form in which its last holder has released it.
+    fn release(lease: &mut Lease) {
+        let spec = lease.spec.get_or_insert_default();
+        (spec.lease_duration_seconds, spec.acquire_time) = (Some(1), spec.renew_time.clone());
     }
 
     fn at(second: u32) -> Timestamp {
@@ -341,7 +361,8 @@ These Leases exist. Lease web does not name the number of slots: ";
     /// The division of these keys is pinned in `kctl_runtime::shard`.
     fn explained(settings: &str, key: &str) -> String {
         let names = [("web-slot-32", "a"), ("web-slot-108", ""), ("web-slot-241", "b"), ("web-seat-1", "b")];
-        let leases: Vec<_> = names.into_iter().map(|(name, holder)| lease(name, holder)).collect();
+        let mut leases: Vec<_> = names.into_iter().map(|(name, holder)| lease(name, holder)).collect();
+        release(&mut leases[1]);
         explain("web", &key.parse().unwrap(), settings, &leases, at(14)).unwrap()
     }
 
@@ -376,6 +397,19 @@ shop is in slot 108. It has no owner: no replica reconciles the key until one ta
 default/api is in slot 15. Its Lease web-slot-15 is missing; if an owner runs, it creates the Lease again within seconds.
 ";
         assert_eq!(explained("shards-256-by-object-v2", "default/api"), missing);
+    }
+
+    #[test]
+    fn lease_emptied_by_hand_is_not_released() {
+        let explained = |lease: Lease| {
+            explain("web", &"shop".parse().unwrap(), "shards-256-by-object-v2", &[lease], at(1)).unwrap()
+        };
+        let mut emptied = lease("web-slot-108", "");
+        let edited = explained(emptied.clone());
+        let expected = "shop is in slot 108. Its Lease was changed without a release, and its former owner may be";
+        assert!(edited.contains(expected), "{edited}");
+        release(&mut emptied);
+        assert!(explained(emptied).contains("It has no owner"));
     }
 
     #[test]

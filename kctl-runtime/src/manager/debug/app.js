@@ -185,7 +185,7 @@ function showCaches() {
       number(cache.objects), number(bytes(cache.bytes)), number(cache.backlog),
       number(seconds(cache.lag_seconds)),
       number(cache.silent_seconds === null ? "never" : `${seconds(cache.silent_seconds)} ago`),
-      [cache.undecodable, cache.undecodable ? "number bad" : "number"], number(cache.revision),
+      [cache.unreadable, cache.unreadable ? "number bad" : "number"], number(cache.revision),
     ],
   })));
 }

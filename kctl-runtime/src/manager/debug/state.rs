@@ -174,6 +174,8 @@ struct Cache {
     revision: String,
     /// Time since the API server sent anything; a minute is normal.
     silent_seconds: Option<f64>,
+    /// Objects that cannot be decoded now; at most [`UNREADABLE_MAX`](crate::source::UNREADABLE_MAX).
+    unreadable: usize,
     /// States that could not be decoded, since the start.
     undecodable: u64,
     /// The present failure of list or watch.
@@ -356,6 +358,7 @@ fn cache(source: &Source) -> Cache {
         lag_seconds: store.lag().as_secs_f64(),
         revision: store.revision().to_string(),
         silent_seconds: source.time_since_message().map(|silence| silence.as_secs_f64()),
+        unreadable: source.num_unreadable(),
         undecodable: health.undecodable,
         failure: health.failure.map(|failure| truncate(&failure.to_string())),
     }
@@ -410,7 +413,31 @@ fn truncate(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{convert::Infallible, sync::Arc};
+
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::{Client, client::Body};
+    use tower::service_fn;
+
     use super::*;
+    use crate::source::WatchConfig;
+
+    #[tokio::test]
+    async fn unreadable_object_read_twice_is_one() {
+        let server = service_fn(|_request: http::Request<Body>| async {
+            let meta = r#"{"name":"x","namespace":"a","uid":"1","resourceVersion":"9"}"#;
+            let item = format!(r#"{{"metadata":{meta},"spec":false}}"#);
+            let list = format!(r#"{{"metadata":{{"resourceVersion":"10"}},"items":[{item}]}}"#);
+            Ok::<_, Infallible>(http::Response::new(Body::from(list.into_bytes())))
+        });
+        let source = Source::new(Client::new(server, "default"), WatchConfig::of::<Pod>(), Arc::default());
+        let _readers = source.view::<Pod>();
+        for n_states in 1..=2 {
+            source.refresh_object(Some("a"), "x", "1").await.unwrap();
+            let Cache { unreadable, undecodable, .. } = cache(&source);
+            assert_eq!((unreadable, undecodable), (1, n_states));
+        }
+    }
 
     #[test]
     fn of_many_namespaces_the_first_ones_are_named() {

@@ -8,7 +8,7 @@ use std::{
 
 use kctl_apimachinery::validation::{is_dns1123_label, is_dns1123_subdomain};
 
-/// Longest name of an object, in bytes.
+/// Longest name of an object or a holder, in characters.
 const NAME_LEN_MAX: usize = 253;
 pub(in crate::manager) const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// Longest Lease, 68 years: `leaseDurationSeconds` is an `int32`, so an API server rejects a longer one.
@@ -168,7 +168,7 @@ impl ElectionConfig {
             ("holder", "--leader-election-identity", &self.identity, |_holder| true),
         ];
         for (field, flag, value, is_valid) in names {
-            if value.is_empty() || value.len() > NAME_LEN_MAX {
+            if value.is_empty() || value.chars().count() > NAME_LEN_MAX {
                 return Err(ElectionError::Name { field, flag });
             }
             if !is_valid(value) {
@@ -288,5 +288,15 @@ mod tests {
         };
         assert!(is_dropped(LEASE_DURATION.as_secs()));
         assert_eq!([13, 14].map(is_dropped), [false, true], "the guide says from which Lease duration it holds");
+    }
+
+    #[test]
+    fn length_of_holder_is_counted_in_characters() {
+        let check = |n: usize| ElectionConfig::new("podset", "default", &"ü".repeat(n)).check();
+        assert_eq!(check(NAME_LEN_MAX), Ok(()));
+        assert_eq!(
+            check(NAME_LEN_MAX + 1),
+            Err(ElectionError::Name { field: "holder", flag: "--leader-election-identity" })
+        );
     }
 }

@@ -47,7 +47,7 @@ impl Source {
             begun.gained = self.n_gained();
             self.record_selection(scope);
         }
-        let mut input = self.request_list(scope, &request, &mut begun.list).await;
+        let mut input = self.request_list(scope, &request, Arrival::Listed, &mut begun.list).await;
         if matches!(input, Input::Page { .. }) && request != Request::Probe && self.n_gained() != begun.gained {
             input = Input::Failed(self.slot_gained());
         }
@@ -64,6 +64,7 @@ impl Source {
         &self,
         scope: &NamespaceScope,
         request: &Request,
+        arrival: Arrival,
         list: &mut ListNumber,
     ) -> Input {
         if matches!(request, Request::Whole { .. } | Request::List { token: None, .. }) {
@@ -95,7 +96,7 @@ impl Source {
         let operation = self.config.operation("list");
         let query = query.join("&");
         let input = match self.send_list(&operation, scope, &query, self.accepts(METADATA_LIST)).await {
-            Ok(body) => match self.read_list(&operation, body).await {
+            Ok(body) => match self.read_list(&operation, body, arrival).await {
                 Ok(Input::Page { objects, version, .. }) if is_empty => Input::Page { objects, version, token: None },
                 input => input.unwrap_or_else(Input::ListInterrupted),
             },
@@ -114,16 +115,25 @@ impl Source {
     /// # Errors
     /// The response breaks off or is not a list. Items that cannot be decoded are not an error: they are reported, and
     /// their last good state is part of the result.
-    pub(in crate::source) async fn read_list(&self, operation: &Operation, body: Body) -> Result<Input, ApiError> {
-        let mut objects = Vec::new();
+    pub(in crate::source) async fn read_list(
+        &self,
+        operation: &Operation,
+        body: Body,
+        arrival: Arrival,
+    ) -> Result<Input, ApiError> {
+        let (mut objects, mut deferred) = (Vec::new(), Vec::new());
         let on_data = || self.condition.record_response();
         let take = |item: &str| {
             if self.not_selected(item).is_none() {
-                objects.extend(self.accept_or_last(item, Arrival::Listed));
+                objects.extend(match arrival {
+                    Arrival::ListedDuringWatch => self.accept_or_defer(item, &mut deferred),
+                    Arrival::Alone | Arrival::Listed => self.accept_or_last(item, arrival),
+                });
             }
             Ok(())
         };
         let ListMeta { resource_version, token, shard_info } = each_item(operation, body, on_data, take).await?;
+        self.report_deferred(deferred, &resource_version);
         self.record_selected(shard_info.is_some());
         Ok(Input::Page { objects, version: resource_version, token })
     }
@@ -158,7 +168,7 @@ impl Source {
         let mut request = Request::Whole { version: None };
         let (mut state, mut list) = (Vec::new(), ListNumber::default());
         loop {
-            match self.request_list(scope, &request, &mut list).await {
+            match self.request_list(scope, &request, Arrival::ListedDuringWatch, &mut list).await {
                 Input::Page { objects, version, token } => {
                     state.extend(objects);
                     match token.filter(|token| !token.is_empty()) {

@@ -1,6 +1,7 @@
 //! The run loop of a source: one future per scope, which performs the requests of its reflector until it is dropped.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     future::poll_fn,
     pin::{Pin, pin},
     sync::atomic::Ordering,
@@ -29,7 +30,7 @@ use crate::{
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
 
 /// The reflected scopes, with the handle that ends each.
-pub(super) type Handles = Vec<(NamespaceScope, AbortHandle)>;
+pub(super) type Handles = BTreeMap<NamespaceScope, AbortHandle>;
 
 /// The time at which a source begins to follow scopes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl Source {
                 let (reflect, handle) = abortable(self.reflect(scope.clone()));
                 // Boxed: `FuturesUnordered` keeps one empty node of that size.
                 running.push(Box::pin(reflect));
-                handles.push((scope, handle));
+                handles.insert(scope, handle);
             }
             start = Start::Later;
             drive_until(&mut running, pin!(self.scopes.change())).await;
@@ -91,7 +92,7 @@ impl Source {
         let (removed, mut scopes) = self.scopes.take_removed();
         for scope in &removed {
             // No delta of the scope is sent after this, so `Close` is its last one.
-            for (_, handle) in handles.extract_if(.., |(started, _)| started == scope) {
+            if let Some(handle) = handles.remove(scope) {
                 handle.abort();
             }
             self.condition.forget_scope(scope);
@@ -99,11 +100,9 @@ impl Source {
             self.unreadable.clear(scope);
             self.store.push(Delta::Close(scope.clone())).await;
         }
-        scopes.retain(|scope| handles.iter().all(|(started, _)| started != scope));
-        let is_first = |scope: &NamespaceScope| {
-            let namespaces = &self.config.namespaces;
-            scope.as_ref().is_none_or(|added| namespaces.iter().any(|namespace| **namespace == **added))
-        };
+        scopes.retain(|scope| !handles.contains_key(scope));
+        let first: BTreeSet<&str> = self.config.namespaces.iter().map(String::as_str).collect();
+        let is_first = |scope: &NamespaceScope| scope.as_deref().is_none_or(|added| first.contains(added));
         for scope in &scopes {
             // The store has the scopes of the watch config. A later one may have been closed after it was added.
             if start == Start::Later || removed.contains(scope) || !is_first(scope) {

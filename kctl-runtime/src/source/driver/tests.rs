@@ -20,7 +20,10 @@ use super::{
 };
 use crate::{
     object::Stored,
-    source::reflector::{Input, Reflector, Request},
+    source::{
+        check::Arrival,
+        reflector::{Input, Reflector, Request},
+    },
     store::{DELTAS_MAX, Delta, Share},
     transport::ApiError,
 };
@@ -44,7 +47,7 @@ async fn only_objects_of_events_remain_decoded() {
     };
     let list = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{}]}}"#, json("listed"));
     let Input::Page { objects, .. } =
-        source.read_list(&"list pods".into(), Body::from(list.into_bytes())).await.unwrap()
+        source.read_list(&"list pods".into(), Body::from(list.into_bytes()), Arrival::Listed).await.unwrap()
     else {
         panic!("a list");
     };
@@ -67,7 +70,7 @@ async fn scope_removed_before_the_source_looks_is_closed() {
     assert_eq!(source.update_scopes(&mut handles, Start::First).await, std::slice::from_ref(&a));
     source.store().push_and_wait(empty(&a)).await;
     assert!(source.store().is_synced(), "it waits for no list of `b`");
-    handles.push((a.clone(), AbortHandle::new_pair().0));
+    handles.insert(a.clone(), AbortHandle::new_pair().0);
     source.scopes().remove(&a);
     source.scopes().add(a.clone());
     assert_eq!(source.update_scopes(&mut handles, Start::Later).await, std::slice::from_ref(&a));
@@ -187,6 +190,32 @@ async fn watch_continues_behind_unreadable_events() {
     assert_eq!(source.num_unreadable(), 1, "`y` is still there");
 }
 
+#[tokio::test(start_paused = true)]
+async fn streamed_state_forgets_unreadable_objects_it_lacks() {
+    let n_streams = Arc::new(AtomicU32::new(0));
+    let server = service_fn(move |request: http::Request<Body>| {
+        let streams = request.uri().query().is_some_and(|query| query.contains("sendInitialEvents=true"));
+        let response = if streams {
+            let n = n_streams.fetch_add(1, Ordering::Relaxed);
+            let meta =
+                format!(r#"{{"resourceVersion":"{}","annotations":{{"k8s.io/initial-events-end":"true"}}}}"#, n + 5);
+            let end = format!(r#"{{"type":"BOOKMARK","object":{{"metadata":{meta}}}}}"#);
+            let added = format!(r#"{{"type":"ADDED","object":{}}}"#, json("x", "x", 4, "false"));
+            let lines = if n == 0 { format!("{added}\n{end}\n") } else { format!("{end}\n") };
+            http::Response::builder().body(Body::from(lines.into_bytes()))
+        } else {
+            http::Response::builder().status(410).body(Body::empty())
+        };
+        ready(Ok::<_, Infallible>(response.unwrap()))
+    });
+    let source = Source::new(Client::new(server, "default"), WatchConfig::of::<Pod>(), Arc::default());
+    let _readers = source.view::<Pod>();
+    source.stream_state();
+    assert!(timeout(Duration::from_millis(500), source.run()).await.is_err(), "it watches");
+    assert_eq!(source.health().undecodable, 1);
+    assert_eq!(source.num_unreadable(), 0, "it was deleted before the second stream");
+}
+
 fn json(name: &str, uid: &str, version: u64, spec: &str) -> String {
     let meta = format!(r#"{{"name":"{name}","namespace":"a","uid":"{uid}","resourceVersion":"{version}"}}"#);
     format!(r#"{{"metadata":{meta},"spec":{spec}}}"#)
@@ -216,7 +245,7 @@ async fn watching_from_5(objects: impl FnOnce(&Source) -> Vec<Arc<Stored>>) -> (
 async fn unreadable_successor_does_not_keep_its_predecessor() {
     let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
     let list = format!(r#"{{"metadata":{{"resourceVersion":"10"}},"items":[{}]}}"#, json("x", "successor", 9, "false"));
-    let input = source.read_list(&"list pods".into(), Body::from(list.into_bytes())).await.unwrap();
+    let input = source.read_list(&"list pods".into(), Body::from(list.into_bytes()), Arrival::Listed).await.unwrap();
     source.perform(&mut reflector, input).await;
     source.store().flush().await;
     assert!(source.store().is_empty(), "its predecessor is gone");
@@ -226,7 +255,7 @@ async fn unreadable_successor_does_not_keep_its_predecessor() {
 async fn last_state_of_unreadable_item_undoes_no_write() {
     let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
     let list = format!(r#"{{"metadata":{{"resourceVersion":"12"}},"items":[{}]}}"#, json("x", "x", 9, "false"));
-    let input = source.read_list(&"list pods".into(), Body::from(list.into_bytes())).await.unwrap();
+    let input = source.read_list(&"list pods".into(), Body::from(list.into_bytes()), Arrival::Listed).await.unwrap();
     // The response to a write from before the unreadable state is late.
     source.store().push_and_wait(Delta::Written(pod(&source, "x", 7))).await;
     source.perform(&mut reflector, input).await;
@@ -248,6 +277,45 @@ async fn unreadable_deletion_keeps_a_newer_state() {
     let _applied = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
     source.store().flush().await;
     assert_eq!(source.store().len(), 2, "the watch has just reported it");
+}
+
+/// Reads a list of one item during the watch, and returns the number of unreadable objects after it.
+async fn unreadable_after(source: &Source, version: u64, item: &str) -> usize {
+    let list = format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":[{item}]}}"#);
+    let body = Body::from(list.into_bytes());
+    source.read_list(&"list pods".into(), body, Arrival::ListedDuringWatch).await.unwrap();
+    source.num_unreadable()
+}
+
+#[tokio::test]
+async fn outdated_unreadable_item_is_not_remembered() {
+    let (source, _reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
+    source.store().push_and_wait(Delta::Written(pod(&source, "x", 12))).await;
+    let item = json("x", "x", 9, "false");
+    assert_eq!(unreadable_after(&source, 10, &item).await, 0, "the cache has a later state");
+    assert_eq!(unreadable_after(&source, 20, &item).await, 1, "the API server was restored from a backup");
+}
+
+#[tokio::test]
+async fn outdated_readable_item_ends_no_unreadable_state() {
+    let (source, reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
+    let line = format!(r#"{{"type":"MODIFIED","object":{}}}"#, json("x", "x", 12, "false"));
+    source.read_event(line.as_bytes(), &reflector, &mut Vec::new()).unwrap();
+    let item = json("x", "x", 9, r#"{"containers":[]}"#);
+    assert_eq!(unreadable_after(&source, 10, &item).await, 1, "the unreadable state is later");
+    assert_eq!(unreadable_after(&source, 20, &item).await, 0, "the API server was restored from a backup");
+}
+
+#[tokio::test]
+async fn list_of_a_removed_scope_remembers_nothing() {
+    let config = WatchConfig::of::<Pod>().in_namespaces(["a", "b"]);
+    let source = Source::new(source().client, config, Arc::default());
+    let _readers = source.view::<Pod>();
+    let item = json("x", "x", 9, "false");
+    assert_eq!(unreadable_after(&source, 10, &item).await, 1);
+    source.scopes().remove(&Some("a".into()));
+    assert_eq!(source.update_scopes(&mut Handles::new(), Start::Later).await.len(), 1, "`b` is left");
+    assert_eq!(unreadable_after(&source, 11, &item).await, 0);
 }
 
 /// The one slot of a replica, which it may lose.

@@ -17,6 +17,7 @@ use crate::{
         lines::{LINE_LEN_MAX, Lines},
         list_limiter::ListPermit,
         reflector::{Input, Reflector, Request, SHORT_WATCH, STREAM_SILENCE_MAX},
+        unreadable::ListNumber,
     },
     store::NamespaceScope,
     transport::{ApiError, Operation},
@@ -53,6 +54,8 @@ struct OpenWatch {
     works: bool,
     /// Number of calls of [`check_served`](Source::check_served) at its begin. A later call ends it.
     n_checks: u32,
+    /// The list number of its initial state. `None` for a watch without an initial state, and after the end of that.
+    initial: Option<ListNumber>,
 }
 
 impl Source {
@@ -67,6 +70,7 @@ impl Source {
         life: Duration,
         permit: &mut Option<ListPermit>,
     ) -> Option<Duration> {
+        let initial = (*reflector.request() == Request::Stream).then(|| self.unreadable.begin_list());
         let opened = Box::pin(self.open(scope, reflector.request(), life)).await;
         *permit = None;
         // A slow head does not make a watch long.
@@ -77,11 +81,12 @@ impl Source {
         };
         self.condition.record_response();
         let n_checks = self.n_served_checks.load(Ordering::Relaxed);
-        let mut watch = OpenWatch { chunks, lines: Lines::default(), began, works: false, n_checks };
+        let mut watch = OpenWatch { chunks, lines: Lines::default(), began, works: false, n_checks, initial };
         let mut any = false;
         while self.receive_chunk(&mut watch, reflector, scope, life).await {
             while let Some(line) = watch.lines.next() {
                 let (rest, next) = self.apply_line(reflector, line, began);
+                self.end_initial_state(&mut watch, reflector);
                 if let Some(rest) = rest {
                     rest.await;
                 }
@@ -107,6 +112,15 @@ impl Source {
         let wait = self.perform(reflector, Input::Closed { lasted, any }).await;
         // Many writes may fail in the same second, and each of them ends the watch.
         wait.or((is_checked && lasted < SHORT_WATCH).then_some(SHORT_WATCH))
+    }
+
+    /// Forgets the unreadable objects that the initial state of a stream lacks, once it is complete.
+    fn end_initial_state(&self, watch: &mut OpenWatch, reflector: &Reflector) {
+        if matches!(reflector.request(), Request::Watch { .. })
+            && let Some(list) = watch.initial.take()
+        {
+            self.unreadable.end_list(reflector.scope(), list);
+        }
     }
 
     /// Waits for more bytes of a watch. Returns `false` if it has ended, is silent for too long, or has to be requested again.

@@ -24,6 +24,7 @@ impl Reflector {
     /// | any | 404 | list, with the waits of a missing kind |
     /// | whole list | 400, 405, 413, 422 | pages, at once |
     /// | list, page | 410, or 504 `Too large resource version` | newest state; at once unless that was requested, or pages expired twice |
+    /// | first page from a version | 400, 422 | newest state after the wait |
     /// | list, page | other | list again after the wait |
     /// | watch | 410 | list of at least the last version, at once; after the wait if the last watch expired too |
     /// | watch | no response | probe after the wait |
@@ -55,6 +56,11 @@ impl Reflector {
                 vec![Effect::Next]
             }
             Request::Whole { .. } | Request::List { .. } if error.is_expired() || is_ahead(error) => self.list_newest(),
+            // The server cannot read the version: another implementation of the API has replaced the one that made it.
+            Request::List { version: Some(_), .. } if matches!(error.code(), Some(400 | 422)) => {
+                self.relist(None);
+                self.wait_after(error)
+            }
             Request::Whole { .. } | Request::List { .. } => {
                 // Pages of different lists have different versions, so the list starts again.
                 self.relist(self.last.clone());

@@ -127,6 +127,15 @@ fn rejected_whole_list_falls_back_to_pages() {
 }
 
 #[test]
+fn rejected_version_is_not_requested_forever() {
+    check_from_start(
+        vec![page("x", None), rejection(400), rejection(400), rejection(400), page("7", None)],
+        "watch x, wait 800, whole x, list x -, wait 1600, list - -, watch 7",
+    );
+    check(vec![page("7", None), rejection(410), rejection(413)], "watch 7, list 7 -, wait 800, list 7 -");
+}
+
+#[test]
 fn whole_list_cut_twice_falls_back_to_pages() {
     let cut = || Input::ListInterrupted(ApiError::NoResponse { operation: "list pods".into(), cause: "broken".into() });
     check_from_start(vec![cut(), cut(), cut()], "wait 800, whole -, wait 1600, list - -, wait 3200, list - -");

@@ -94,7 +94,7 @@ impl Cache {
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
         let is_unlisted = |cached: &&Arc<Stored>| self.is_in(cached.key(), scope) && !listed.contains(cached.key());
         let is_older = |cached: &&Arc<Stored>| !newer(cached.meta().revision(), list) || list.is_none();
-        self.all().filter(is_unlisted).filter(is_older).cloned().collect()
+        self.iter_listable(scope).filter(is_unlisted).filter(is_older).cloned().collect()
     }
 
     /// Replaces a scope by a list, even if the cache is newer. Versions and uids that were undone may appear again.

@@ -43,7 +43,7 @@ impl Cache {
         };
         let mut missing = present.missing.iter();
         missing.all(|(key, uid, version)| self.has(key, uid, version))
-            && self.all().filter(|cached| self.is_in(cached.key(), scope)).all(is_listed)
+            && self.iter_listable(scope).filter(|cached| self.is_in(cached.key(), scope)).all(is_listed)
     }
 
     /// Applies a concurrent list of one namespace. Objects that are not in it are deleted, unless they are newer.
@@ -55,11 +55,9 @@ impl Cache {
     ) -> Vec<Change<Stored>> {
         let Ok(revision) = version.parse::<u64>() else { return Vec::new() };
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
-        let is_gone = |cached: &&Arc<Stored>| {
-            let is_here = scope.is_none() || cached.key().namespace == scope;
-            is_here && !listed.contains(cached.key()) && !newer(cached.meta().revision(), Some(revision))
-        };
-        let gone: Vec<_> = self.all().filter(is_gone).cloned().collect();
+        let is_gone =
+            |cached: &&Arc<Stored>| !listed.contains(cached.key()) && !newer(cached.meta().revision(), Some(revision));
+        let gone: Vec<_> = self.iter_listable(&scope).filter(is_gone).cloned().collect();
         let mut changes = Vec::new();
         for last in gone {
             self.remove(&last);

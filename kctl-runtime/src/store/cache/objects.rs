@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Cache,
+    delta::NamespaceScope,
     index::{ByKey, UserIndex, take},
 };
 use crate::{
@@ -44,6 +45,14 @@ impl Cache {
         let first = ObjectKey::new(namespace, "");
         let is_in_namespace = move |object: &&Arc<Stored>| object.meta().namespace() == namespace;
         self.sorted.range(first..).map(|ByKey(object)| object).take_while(is_in_namespace)
+    }
+
+    /// Iterates over the objects that a list of this scope may have, sorted by key. A cache of many namespaces is not
+    /// searched as a whole for one of them.
+    pub(super) fn iter_listable(&self, scope: &NamespaceScope) -> impl Iterator<Item = &Arc<Stored>> {
+        let namespace = scope.as_deref();
+        let whole = namespace.is_none().then(|| self.all()).into_iter().flatten();
+        whole.chain(namespace.is_some().then(|| self.iter_namespace(namespace)).into_iter().flatten())
     }
 
     /// Returns the objects whose controller has this uid.

@@ -52,7 +52,7 @@ impl Cache {
 
     /// Returns the objects of a scope in the order of their keys, so that simulated runs repeat themselves.
     pub(super) fn objects_in_scope(&self, scope: &NamespaceScope) -> Vec<Arc<Stored>> {
-        self.all().filter(|object| self.is_in(object.key(), scope)).cloned().collect()
+        self.iter_listable(scope).filter(|object| self.is_in(object.key(), scope)).cloned().collect()
     }
 
     /// Records that the scope has been listed up to this revision.

@@ -72,6 +72,22 @@ fn object_missing_from_a_relist_is_deleted() {
 }
 
 #[test]
+fn list_of_one_namespace_visits_its_objects_alone() {
+    let object = |namespace: &str, name: &str| {
+        let meta =
+            format!(r#"{{"name":"{name}","namespace":"{namespace}","uid":"{namespace}","resourceVersion":"5"}}"#);
+        Arc::new(Stored::accept(&Kind::of::<Pod>(), &format!(r#"{{"metadata":{meta}}}"#)).unwrap())
+    };
+    let mut cache = Cache::default();
+    let objects = [("a", "x"), ("b", "x"), ("b", "y"), ("bb", "x"), ("c", "x")].map(|(ns, name)| object(ns, name));
+    cache.apply(list(&objects, "5"));
+    let visited =
+        |scope: NamespaceScope| cache.iter_listable(&scope).map(|object| object.key().to_string()).collect::<Vec<_>>();
+    assert_eq!(visited(Some("b".into())), ["b/x", "b/y"]);
+    assert_eq!(visited(None).len(), 5);
+}
+
+#[test]
 fn relist_deletes_in_order_of_keys() {
     let names = ["i", "c", "g", "a", "h", "e", "b", "f", "d"];
     let pods: Vec<_> = names.iter().map(|name| pod(name, name, 5)).collect();

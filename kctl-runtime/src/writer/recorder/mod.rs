@@ -12,6 +12,7 @@
 //! never read its own events to decide something: use a condition.
 
 mod correlate;
+mod drop_log;
 mod lru_map;
 mod send;
 #[cfg(test)]
@@ -31,11 +32,16 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
 use kube::Client;
-use tokio::sync::{
-    Notify,
-    mpsc::{self, error::TrySendError},
+use parking_lot::Mutex;
+use tokio::{
+    sync::{
+        Notify,
+        mpsc::{self, error::TrySendError},
+    },
+    time::Instant,
 };
 
+use drop_log::DropLog;
 use send::Sender;
 
 use super::WritePermit;
@@ -117,6 +123,8 @@ pub struct Recorder {
     events: mpsc::Sender<Event>,
     /// Number of events that found the queue full or the sender gone.
     dropped: Arc<AtomicU64>,
+    /// Limits the log lines about them.
+    drop_log: Arc<Mutex<DropLog>>,
     closing: Arc<Notify>,
     /// `reportingController` of each event.
     reporter: String,
@@ -176,7 +184,7 @@ impl Recorder {
         let [low, high, ..] = FixedState::default().hash_one(controller).to_le_bytes();
         let sender = Sender { client, permit, suffix: u16::from_le_bytes([low, high]) };
         let sending = sender.run(waiting, closing.clone());
-        (Self { events, dropped, closing, reporter: reporter.into(), clock }, sending)
+        (Self { events, dropped, drop_log: Arc::default(), closing, reporter: reporter.into(), clock }, sending)
     }
 
     /// Returns a handle for metrics. The handle is weak: a strong one would keep the sender from ending.
@@ -186,7 +194,8 @@ impl Recorder {
 
     /// Queues an event about an object of the primary's kind.
     ///
-    /// Never blocks. A full queue drops the event, counts it and logs a warning.
+    /// Never blocks. A full queue drops the event and counts it. A warning is logged for the first one, and then once a
+    /// minute with the number of dropped events.
     pub(crate) fn record(&self, spec: &ControllerSpec, about: &Stored, record: EventRecord) {
         self.record_about(&spec.primary.kind, spec, about, record);
     }
@@ -227,7 +236,10 @@ impl Recorder {
             Err(TrySendError::Closed(_)) => "the program has stopped".into(),
         };
         self.dropped.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(reason, object = meta.name(), "Event dropped: {why}");
+        let n_dropped = self.drop_log.lock().add(Instant::now());
+        if let Some(n_dropped) = n_dropped {
+            tracing::warn!(reason, object = meta.name(), n_dropped, "Event dropped: {why}");
+        }
     }
 }
 
