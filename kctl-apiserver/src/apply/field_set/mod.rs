@@ -100,8 +100,12 @@ impl FieldSet {
 
     /// Replaces the paths below an element.
     pub(crate) fn replace_below(&mut self, element: &PathElement, below: FieldSet) {
-        self.entry(element).below = below;
-        self.entries.make_mut().retain(|entry| !entry.is_empty());
+        let entry = self.entry(element);
+        entry.below = below;
+        // Only then, because a caller may replace what is below each of many elements.
+        if entry.is_empty() {
+            self.entries.make_mut().retain(|entry| !entry.is_empty());
+        }
     }
 
     /// Iterates over the elements that have paths below them.

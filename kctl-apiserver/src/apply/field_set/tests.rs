@@ -49,6 +49,20 @@ fn elements_in_any_order_are_sorted() {
     assert_eq!(twice.encode(), json!({"v:1": {".": {}, "f:a": {}}}));
 }
 
+/// Takes minutes if all entries are visited for each element.
+#[test]
+fn paths_below_many_elements_are_replaced() {
+    let fields: Map<String, Value> = (0..200_000).map(|i| (format!("f:{i}"), json!({"f:a": {}}))).collect();
+    let mut set = FieldSet::decode(&Value::Object(fields));
+    let elements: Vec<PathElement> = set.children().map(|(element, _)| element.clone()).collect();
+    for element in &elements[1..] {
+        set.replace_below(element, FieldSet::decode(&json!({"f:b": {}})));
+    }
+    set.replace_below(&elements[0], FieldSet::default());
+    assert_eq!(set.entries.len(), elements.len() - 1);
+    assert!(set.children().all(|(_, below)| below.encode() == json!({"f:b": {}})));
+}
+
 #[test]
 fn paths_read_as_in_messages() {
     let texts: Vec<String> = FieldSet::decode(&fields()).paths().iter().map(|path| path_text(path)).collect();
