@@ -96,6 +96,7 @@ pub(super) struct Lineage<'a> {
 /// A correlated value that decides for values below it.
 #[derive(Clone, Copy)]
 struct Ancestor<'a> {
+    /// The ancestor with its old value.
     past: CorrelatedValue<'a>,
     /// The result of the comparison, which is the same for all values below. A list may have hundreds of thousands of
     /// items that fail a rule; comparing the list for each of them would take quadratic time.
