@@ -7,8 +7,8 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use super::REPORTED_LEN_MAX;
 use crate::json_path::JsonPath;
 
-/// Returns the paths of the first [`REPORTED_LEN_MAX`] duplicate fields, such as `spec.containers[0].image`; none if the
-/// bytes are not JSON. The last value of a duplicate field counts when the object is decoded, as in Go.
+/// Returns the paths of the first [`REPORTED_LEN_MAX`] duplicate fields, such as `spec.containers[0].image`. Returns
+/// none if the bytes are not JSON. The last value of a duplicate field counts when the object is decoded, as in Go.
 pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(bytes);

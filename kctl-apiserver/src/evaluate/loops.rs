@@ -179,9 +179,9 @@ impl<'a> Evaluator<'a> {
         Ok(Cel::Map(Map { map: Arc::new(made) }))
     }
 
-    /// Evaluates `sortBy`: returns the items in the order of their keys. It is an error if the keys are not of one type,
-    /// or if two neighbouring keys cannot be compared. Numbers of different types have no total order, and a sort may
-    /// panic without one: 2^53 and 2^53 + 1 both equal the double 2^53.
+    /// Evaluates `sortBy`: returns the items in the order of their keys. It is an error if the keys are not of one
+    /// type, or if two neighbouring keys cannot be compared. Numbers of different types have no total order, and a sort
+    /// may panic without one: 2^53 and 2^53 + 1 both equal the double 2^53.
     fn sort_by_key(&mut self, rounds: Vec<Round<'a>>, key: &'a IdedExpr) -> EvalResult {
         let mut pairs: Vec<(Cel, Cel)> = Vec::new();
         for round in rounds {
