@@ -24,6 +24,10 @@ use crate::{go, json_path::JsonPath, proto, schema::Schema};
 /// stack of every thread that visits an object. A deeper body is a decoding error.
 pub(crate) const DEPTH_MAX: usize = 127;
 
+/// The number of duplicate fields, and of unknown fields, whose paths are reported (`saveStrictError` of
+/// `sigs.k8s.io/json`). A path repeats the keys above it, so the paths of a small body could take gigabytes.
+pub(crate) const REPORTED_LEN_MAX: usize = 100;
+
 /// Decodes a body of any media type into JSON. `kind` is the expected kind, for error messages. JSON and YAML are only
 /// checked for `apiVersion` and `kind` here; [`decode_typed`] checks the fields. Protobuf is decoded by the messages of
 /// its kind. The media type is compared without parameters and case. A `null` body is accepted; callers treat it as an
@@ -75,9 +79,10 @@ pub(crate) fn check_type_meta(value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Decodes an object into its built-in type: removes nulls, and drops unknown fields. Returns the paths of the dropped
-/// fields, in order. Parts that equal the stored object were decoded before and are skipped. `integers` decides about
-/// numbers that are too large for their type. On an error the object may be partly decoded; callers discard it.
+/// Decodes an object into its built-in type: removes nulls, and drops unknown fields. Returns the paths of the first
+/// [`REPORTED_LEN_MAX`] dropped fields, in order. Parts that equal the stored object were decoded before and are
+/// skipped. `integers` decides about numbers that are too large for their type. On an error the object may be partly
+/// decoded; callers discard it.
 pub(crate) fn decode_typed(
     schema: Schema<'_>,
     object: &mut Value,
@@ -136,7 +141,7 @@ pub(crate) enum Integers {
 
 /// The state of decoding one object.
 struct Decoder {
-    /// The paths of unknown fields.
+    /// The paths of unknown fields. Invariant: at most [`REPORTED_LEN_MAX`].
     unknown: Vec<String>,
     /// The treatment of integers that are too large.
     integers: Integers,
@@ -167,7 +172,7 @@ impl Decoder {
             if let Some(field) = schema.property(name) {
                 self.value(field, value, stored, &path)?;
             } else {
-                self.unknown.push(path.to_string());
+                self.record(&path);
                 gone.push(name.clone());
             }
         }
@@ -178,6 +183,13 @@ impl Decoder {
             map.remove(name);
         }
         Ok(())
+    }
+
+    /// Records an unknown field.
+    fn record(&mut self, path: &JsonPath<'_>) {
+        if self.unknown.len() < REPORTED_LEN_MAX {
+            self.unknown.push(path.to_string());
+        }
     }
 
     /// Decodes an integer. Go decodes `-0` into one, too.
@@ -213,7 +225,7 @@ impl Decoder {
         match value {
             // This type has no fields, but does not accept arbitrary values.
             Value::Object(fields) if schema.reference() == Some("CustomResourceSubresourceStatus") => {
-                self.unknown.extend(fields.keys().map(|name| JsonPath::Field(path, name).to_string()));
+                fields.keys().for_each(|name| self.record(&JsonPath::Field(path, name)));
                 fields.clear();
             }
             Value::Object(_) if schema.has_properties() => return self.fields(schema, value, stored, path),
@@ -304,6 +316,14 @@ mod tests {
         let (pod, unknown) = check("v1", "Pod", pod).unwrap();
         assert_eq!(unknown, ["metadata.foo", "spec.bar", "spec.containers[0].x"]);
         assert_eq!(pod, json!({ "metadata": { "name": "d" }, "spec": { "containers": [{ "name": "a" }] } }));
+    }
+
+    #[test]
+    fn first_hundred_unknown_fields_are_named() {
+        let fields: Map<String, Value> = (0..150).map(|n| (format!("f{n}"), n.into())).collect();
+        let (pod, unknown) = check("v1", "Pod", json!({ "spec": fields })).unwrap();
+        assert_eq!(unknown.len(), REPORTED_LEN_MAX);
+        assert_eq!(pod, json!({ "spec": {} }));
     }
 
     #[test]

@@ -72,6 +72,13 @@ fn time_of<'v>(object: &'v Value, manager: &str) -> Option<&'v str> {
 }
 
 #[test]
+fn fields_of_both_objects_are_visited_in_order() {
+    let (left, right) = (json!({"b": 1, "d": 1}), json!({"a": 1, "c": 1, "d": 1}));
+    let names: Vec<&String> = typed::names(Some(&left), Some(&right)).collect();
+    assert_eq!(names, ["a", "b", "c", "d"]);
+}
+
+#[test]
 fn conflicts_name_each_owner_of_a_field() {
     let live = apply_object(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
     let live = apply_object(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));

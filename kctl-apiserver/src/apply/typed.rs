@@ -114,12 +114,15 @@ pub(super) fn is_empty(shape: Shape<'_>, value: Option<&Value>) -> bool {
     }
 }
 
-/// Returns the names of the fields of either object, each once.
+/// Returns the names of the fields of either object, each once, in order: sets of paths are built from them, which
+/// would move their entries for each name out of order.
 pub(super) fn names<'v>(left: Option<&'v Value>, right: Option<&'v Value>) -> impl Iterator<Item = &'v String> {
     let (left, right) = (left.and_then(Value::as_object), right.and_then(Value::as_object));
     let only_right = right.into_iter().flat_map(Map::keys);
     let only_right = only_right.filter(move |name| !left.is_some_and(|left| left.contains_key(*name)));
-    left.into_iter().flat_map(Map::keys).chain(only_right)
+    let mut names: Vec<&String> = left.into_iter().flat_map(Map::keys).chain(only_right).collect();
+    names.sort();
+    names.into_iter()
 }
 
 /// Compares two values recursively. Depth is bounded by the depth of decoded objects.

@@ -340,4 +340,11 @@ mod tests {
         assert_eq!(scope.evaluate("broken(1) || true"), Err("internal error: too much".into()));
         assert_eq!(scope.evaluate("1 + 1"), Ok(Cel::Int(2)));
     }
+
+    #[test]
+    fn sort_keys_must_have_one_type() {
+        let why = "list elements must have the same type";
+        assert_eq!(Scope::new([]).evaluate("[dyn(1), dyn(2.0)].sortBy(x, x)"), Err(why.into()));
+        assert_eq!(evaluate("[2, 1].sortBy(x, x) == [1, 2]"), Some(Cel::Bool(true)));
+    }
 }

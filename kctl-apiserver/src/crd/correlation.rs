@@ -7,7 +7,7 @@
 //! lists by their keys. Items of atomic lists and sets have no identity, so they are never correlated. Their errors are
 //! never ratcheted unless the whole list is unchanged.
 
-use std::collections::HashMap;
+use std::{cell::OnceCell, collections::HashMap};
 
 use serde_json::Value;
 
@@ -90,7 +90,17 @@ pub(super) struct Lineage<'a> {
     /// The value itself, if it could be correlated.
     here: Option<CorrelatedValue<'a>>,
     /// The nearest correlated ancestor. If it is unchanged, so is everything below it.
-    above: Option<CorrelatedValue<'a>>,
+    above: Option<Ancestor<'a>>,
+}
+
+/// A correlated value that decides for values below it.
+#[derive(Clone, Copy)]
+struct Ancestor<'a> {
+    /// The ancestor with its old value.
+    past: CorrelatedValue<'a>,
+    /// The result of the comparison, which is the same for all values below. A list may have hundreds of thousands of
+    /// items that fail a rule; comparing the list for each of them would take quadratic time.
+    is_unchanged: &'a OnceCell<bool>,
 }
 
 impl<'a> Lineage<'a> {
@@ -101,33 +111,39 @@ impl<'a> Lineage<'a> {
         Self { here: past, above: None }
     }
 
-    /// Returns the lineage of a field. A new field has the object as its ancestor.
+    /// Returns the lineage of a field. A new field has the object as its ancestor. All fields of an object get the same
+    /// `compared`, which starts empty.
     ///
     /// A field whose object could not be correlated keeps the lineage of that object: the ancestor decides.
     /// `apiVersion` and `kind` of the root get an empty lineage, so that their errors are always reported.
-    pub(super) fn field(self, name: &str) -> Self {
+    pub(super) fn field(self, name: &str, compared: &'a OnceCell<bool>) -> Self {
         let Some(here) = self.here else { return self };
         // Both objects are converted to one version, so these fields cannot show whether they changed.
         if self.above.is_none() && ["apiVersion", "kind"].contains(&name) {
             return Self::default();
         }
-        Self { here: here.field(name), above: Some(here) }
+        Self { here: here.field(name), above: Some(Ancestor { past: here, is_unchanged: compared }) }
     }
 
-    /// Returns the lineages of `n` items.
+    /// Returns the lineages of `n` items. `compared` starts empty.
     ///
     /// The result always has `n` entries, also where the old value is not a list.
-    pub(super) fn items(self, n: usize) -> Vec<Self> {
+    pub(super) fn items(self, n: usize, compared: &'a OnceCell<bool>) -> Vec<Self> {
         let Some(here) = self.here else { return vec![self; n] };
         let mut items = here.items();
         items.resize(n, None);
-        items.into_iter().map(|item| Self { here: item, above: Some(here) }).collect()
+        let above = Some(Ancestor { past: here, is_unchanged: compared });
+        items.into_iter().map(|item| Self { here: item, above }).collect()
     }
 
     /// Returns `true` if the value, or if it could not be correlated its ancestor, is unchanged.
     ///
     /// `false` on creation. The comparison runs only for a rule that failed.
     pub(super) fn is_unchanged(self) -> bool {
-        self.here.or(self.above).is_some_and(CorrelatedValue::is_unchanged)
+        match (self.here, self.above) {
+            (Some(here), _) => here.is_unchanged(),
+            (None, Some(above)) => *above.is_unchanged.get_or_init(|| above.past.is_unchanged()),
+            (None, None) => false,
+        }
     }
 }

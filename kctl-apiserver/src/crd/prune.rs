@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::{go, schema::Schema};
+use crate::{decode::REPORTED_LEN_MAX, go, json_path::JsonPath, schema::Schema};
 
 /// Fields of whole objects that pruning keeps. Their contents are decoded by other code.
 const KEPT: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -14,7 +14,8 @@ const KEPT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// Name of the built-in schema that metadata is pruned by.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Removes the fields that the schema does not declare and returns their paths, such as `spec.list[0].field`.
+/// Removes the fields that the schema does not declare and returns the paths of the first [`REPORTED_LEN_MAX`], such as
+/// `spec.list[0].field`. Map keys get a dot too, unlike in field errors.
 ///
 /// Metadata is compared with the fields of `ObjectMeta`. Empty fields of embedded metadata are removed without being
 /// reported. Upstream: `pruning/algorithm.go` and `objectmeta/coerce.go` in `pkg/apiserver/schema` of
@@ -25,9 +26,10 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 pub(crate) fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
     let mut pruned = PrunedPaths::default();
     if let Some(metadata) = object.get_mut("metadata") {
-        fields_of_type(Schema::for_type(META), metadata, "metadata", &mut pruned.paths);
+        let path = JsonPath::Field(&JsonPath::Root, "metadata");
+        fields_of_type(Schema::for_type(META), metadata, &path, &mut pruned);
     }
-    pruned.value(Some(schema), object, "", ValueKind::Object);
+    pruned.value(Some(schema), object, &JsonPath::Root, ValueKind::Object);
     pruned.paths
 }
 
@@ -36,7 +38,7 @@ pub(crate) fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
 /// A value whose schema is an embedded object keeps `apiVersion`, `kind` and `metadata`.
 pub(super) fn values(schema: Schema, value: &mut Value) -> Vec<String> {
     let mut pruned = PrunedPaths::default();
-    pruned.value(Some(schema), value, "", value_kind(Some(schema)));
+    pruned.value(Some(schema), value, &JsonPath::Root, value_kind(Some(schema)));
     pruned.paths
 }
 
@@ -52,14 +54,21 @@ enum ValueKind {
 /// Collects the paths of removed fields.
 #[derive(Default)]
 struct PrunedPaths {
-    /// Fields below a removed field are not listed.
+    /// Fields below a removed field are not listed. Invariant: at most [`REPORTED_LEN_MAX`].
     paths: Vec<String>,
 }
 
 impl PrunedPaths {
+    /// Records a removed field.
+    fn record(&mut self, path: &JsonPath<'_>) {
+        if self.paths.len() < REPORTED_LEN_MAX {
+            self.paths.push(path.to_string());
+        }
+    }
+
     /// Prunes a value and everything below it. Without a schema, all fields of an object are removed, also in lists. A
     /// list that preserves unknown fields is pruned by `prune_below_preserved`.
-    fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, kind: ValueKind) {
+    fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &JsonPath<'_>, kind: ValueKind) {
         match value {
             Value::Array(_) if schema.is_some_and(|schema| schema.preserves_unknown_fields()) => {
                 self.prune_below_preserved(schema, value, path);
@@ -67,17 +76,18 @@ impl PrunedPaths {
             Value::Array(items) => {
                 let schema = schema.and_then(|schema| schema.items());
                 for (i, item) in items.iter_mut().enumerate() {
-                    self.value(schema, item, &format!("{path}[{i}]"), value_kind(schema));
+                    self.value(schema, item, &JsonPath::Item(path, i), value_kind(schema));
                 }
             }
             Value::Object(fields) => fields.retain(|name, value| {
+                let field_path = JsonPath::Field(path, name);
                 if kind == ValueKind::Object && KEPT.contains(&name.as_str()) {
-                    if name == "metadata" && !path.is_empty() {
-                        self.embedded_metadata(value, &join(path, name));
+                    if name == "metadata" && !matches!(path, JsonPath::Root) {
+                        self.embedded_metadata(value, &field_path);
                     }
                     return true;
                 }
-                self.field(schema, name, value, &join(path, name))
+                self.field(schema, name, value, &field_path)
             }),
             _ => {}
         }
@@ -85,18 +95,18 @@ impl PrunedPaths {
 
     /// Prunes the declared fields below a value that preserves unknown ones. Items of its lists preserve theirs, too
     /// (`skipPrune`).
-    fn prune_below_preserved(&mut self, schema: Option<Schema>, value: &mut Value, path: &str) {
+    fn prune_below_preserved(&mut self, schema: Option<Schema>, value: &mut Value, path: &JsonPath<'_>) {
         let Some(schema) = schema else { return };
         match value {
             Value::Array(items) => {
                 for (i, item) in items.iter_mut().enumerate() {
-                    self.prune_below_preserved(schema.items(), item, &format!("{path}[{i}]"));
+                    self.prune_below_preserved(schema.items(), item, &JsonPath::Item(path, i));
                 }
             }
             Value::Object(fields) => {
                 for (name, value) in fields {
                     if let Some(field) = schema.field(name) {
-                        self.value(Some(field), value, &join(path, name), value_kind(Some(field)));
+                        self.value(Some(field), value, &JsonPath::Field(path, name), value_kind(Some(field)));
                     }
                 }
             }
@@ -106,7 +116,7 @@ impl PrunedPaths {
 
     /// Prunes a field and returns `true` if it is kept, by a schema, `additionalProperties: true`, or a parent that
     /// preserves unknown fields.
-    fn field(&mut self, schema: Option<Schema>, name: &str, value: &mut Value, path: &str) -> bool {
+    fn field(&mut self, schema: Option<Schema>, name: &str, value: &mut Value, path: &JsonPath<'_>) -> bool {
         let field = schema.and_then(|schema| schema.field(name));
         let any = schema.is_some_and(|schema| schema.json()["additionalProperties"] == true);
         if field.is_some() || any {
@@ -115,15 +125,15 @@ impl PrunedPaths {
         }
         let stays = schema.is_some_and(|schema| schema.preserves_unknown_fields());
         if !stays {
-            self.paths.push(path.to_owned());
+            self.record(path);
         }
         stays
     }
 
     /// Prunes the metadata of an embedded object by `ObjectMeta` and removes empty fields, as decoding it in Go would,
     /// except for numbers and booleans. Wrong types have been reported by `fit_embedded`.
-    fn embedded_metadata(&mut self, metadata: &mut Value, path: &str) {
-        fields_of_type(Schema::for_type(META), metadata, path, &mut self.paths);
+    fn embedded_metadata(&mut self, metadata: &mut Value, path: &JsonPath<'_>) {
+        fields_of_type(Schema::for_type(META), metadata, path, self);
         if let Value::Object(fields) = metadata {
             fields.retain(|_, value| !go::is_empty(value));
         }
@@ -138,18 +148,18 @@ fn value_kind(schema: Option<Schema>) -> ValueKind {
 
 /// Removes the fields that a built-in type does not declare. A type without properties, such as a map of labels, is not
 /// entered.
-fn fields_of_type(schema: Option<Schema>, value: &mut Value, path: &str, pruned: &mut Vec<String>) {
+fn fields_of_type(schema: Option<Schema>, value: &mut Value, path: &JsonPath<'_>, pruned: &mut PrunedPaths) {
     let Some(schema) = schema else { return };
     match value {
         Value::Array(items) => {
             for (i, item) in items.iter_mut().enumerate() {
-                fields_of_type(schema.items(), item, &format!("{path}[{i}]"), pruned);
+                fields_of_type(schema.items(), item, &JsonPath::Item(path, i), pruned);
             }
         }
         Value::Object(fields) if schema.properties().next().is_some() => fields.retain(|name, value| {
-            let path = join(path, name);
+            let path = JsonPath::Field(path, name);
             let Some(field) = schema.property(name) else {
-                pruned.push(path);
+                pruned.record(&path);
                 return false;
             };
             fields_of_type(Some(field), value, &path, pruned);
@@ -159,9 +169,24 @@ fn fields_of_type(schema: Option<Schema>, value: &mut Value, path: &str, pruned:
     }
 }
 
-/// Returns the path of a field.
-///
-/// Map keys get a dot too, unlike in field errors.
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Takes minutes if each item gets a path of its own.
+    #[test]
+    fn items_below_a_long_key_are_pruned() {
+        let schema = json!({
+            "type": "object",
+            "additionalProperties": { "type": "array", "items": { "type": "object" } },
+        });
+        let key = "k".repeat(1_000_000);
+        let mut object = json!({ key.clone(): vec![json!({ "a": 1 }); 300_000] });
+        let paths = prune(Schema::structural(&schema), &mut object);
+        assert_eq!(paths.len(), REPORTED_LEN_MAX);
+        assert!(paths[0] == format!("{key}[0].a"));
+        assert!(object[&key].as_array().is_some_and(|items| items.iter().all(|item| *item == json!({}))));
+    }
 }

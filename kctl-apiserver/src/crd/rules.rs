@@ -10,7 +10,10 @@
 //! Costs: each expression is charged to one budget per object before it runs, by the estimate for the actual sizes. An
 //! exhausted budget ends the evaluation with an error, since skipped rules must not pass silently.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, HashMap},
+};
 
 use kctl_cel::SchemaOf;
 use serde_json::Value;
@@ -180,10 +183,12 @@ impl Rules {
             return;
         }
         let OldValue { old, lineage } = before;
+        let compared = OnceCell::new();
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let before = OldValue { old: old.and_then(|old| old.get(name)), lineage: lineage.field(name) };
+                    let lineage = lineage.field(name, &compared);
+                    let before = OldValue { old: old.and_then(|old| old.get(name)), lineage };
                     if let Some(rules) = self.fields.get(name) {
                         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                         rules.check(value, before, &path, found);
@@ -195,7 +200,7 @@ impl Rules {
             Value::Array(items) => {
                 let Some(rules) = &self.items else { return };
                 let old_items = self.items_by_keys(old);
-                for (i, (item, lineage)) in items.iter().zip(lineage.items(items.len())).enumerate() {
+                for (i, (item, lineage)) in items.iter().zip(lineage.items(items.len(), &compared)).enumerate() {
                     let before = OldValue { old: old_items.get(&self.keys_of(item)).copied(), lineage };
                     rules.check(item, before, &format!("{path}[{i}]"), found);
                 }

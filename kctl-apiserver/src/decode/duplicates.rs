@@ -4,10 +4,11 @@ use std::{borrow::Cow, collections::HashSet, fmt};
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::REPORTED_LEN_MAX;
 use crate::json_path::JsonPath;
 
-/// Returns the paths of duplicate fields, such as `spec.containers[0].image`; none if the bytes are not JSON. The last
-/// value of a duplicate field counts when the object is decoded, as in Go.
+/// Returns the paths of the first [`REPORTED_LEN_MAX`] duplicate fields, such as `spec.containers[0].image`. Returns
+/// none if the bytes are not JSON. The last value of a duplicate field counts when the object is decoded, as in Go.
 pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -48,7 +49,9 @@ impl<'de> Visitor<'de> for DuplicateFinder<'_> {
         while let Some(Name(key)) = map.next_key()? {
             let path = JsonPath::Field(&self.path, &key);
             if keys.contains(&key) {
-                self.found.push(path.to_string());
+                if self.found.len() < REPORTED_LEN_MAX {
+                    self.found.push(path.to_string());
+                }
                 map.next_value::<IgnoredAny>()?;
             } else {
                 map.next_value_seed(DuplicateFinder { path, found: self.found })?;
@@ -95,7 +98,7 @@ impl<'de> Visitor<'de> for DuplicateFinder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::duplicates;
+    use super::{REPORTED_LEN_MAX, duplicates};
 
     #[test]
     fn duplicate_fields_are_reported_by_path() {
@@ -107,5 +110,11 @@ mod tests {
         ] {
             assert_eq!(duplicates(json.as_bytes()), paths, "{json}");
         }
+    }
+
+    #[test]
+    fn first_hundred_duplicate_fields_are_reported() {
+        let fields = vec![r#""a":1"#; 150].join(",");
+        assert_eq!(duplicates(format!(r#"{{"b":{{{fields}}}}}"#).as_bytes()), ["b.a"; REPORTED_LEN_MAX]);
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn call(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<EvalR
         }
         ("sort", []) => {
             let mut items = items.to_vec();
-            items.sort_by(|left, right| operators::order(left, right).unwrap_or(Ordering::Equal));
+            items.sort_by(sort_order);
             Ok(Cel::List(Arc::new(items)))
         }
         ("join", []) => join(items, ""),
@@ -32,6 +32,13 @@ pub(super) fn call(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<EvalR
         ("slice", [Cel::Int(from), Cel::Int(to)]) => slice(items, *from, *to),
         _ => return None,
     })
+}
+
+/// Compares two items of one type for a sort, which may panic without a total order: NaN comes last. Items of a type
+/// without an order are equal.
+fn sort_order(left: &Cel, right: &Cel) -> Ordering {
+    let is_nan = |value: &Cel| matches!(value, Cel::Float(number) if number.is_nan());
+    operators::order(left, right).unwrap_or_else(|| is_nan(left).cmp(&is_nan(right)))
 }
 
 /// Adds the items. The type of the first item selects the zero; the sum of an empty list is the integer 0.
@@ -73,4 +80,17 @@ fn slice(items: &[Cel], from: i64, to: i64) -> EvalResult {
     let slice = range.and_then(|(first, end)| items.get(first..end));
     let invalid = || format!("slice({from}, {to}): not within the {} items of the list", items.len()).into();
     slice.map(|items| Cel::List(Arc::new(items.to_vec()))).ok_or_else(invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubles_that_are_not_numbers_are_sorted_last() {
+        let items = [2.0, f64::NAN, 1.0, f64::NAN, 0.0].map(Cel::Float);
+        let Some(Ok(Cel::List(sorted))) = call("sort", &items, &[]) else { panic!("a list is sorted") };
+        assert_eq!(sorted[..3], [0.0, 1.0, 2.0].map(Cel::Float));
+        assert_eq!(sorted.len(), items.len());
+    }
 }

@@ -179,13 +179,17 @@ impl<'a> Evaluator<'a> {
         Ok(Cel::Map(Map { map: Arc::new(made) }))
     }
 
-    /// Evaluates `sortBy`: returns the items in the order of their keys. It is an error if two neighbouring keys cannot
-    /// be compared.
+    /// Evaluates `sortBy`: returns the items in the order of their keys. It is an error if the keys are not of one
+    /// type, or if two neighbouring keys cannot be compared. Numbers of different types have no total order, and a sort
+    /// may panic without one: 2^53 and 2^53 + 1 both equal the double 2^53.
     fn sort_by_key(&mut self, rounds: Vec<Round<'a>>, key: &'a IdedExpr) -> EvalResult {
         let mut pairs: Vec<(Cel, Cel)> = Vec::new();
         for round in rounds {
             let key = self.with(&round, |evaluator| evaluator.evaluate(key))?;
             pairs.extend(round.into_iter().map(|(_, item)| (key.clone(), item)));
+        }
+        if pairs.iter().any(|(key, _)| type_name(key) != type_name(&pairs[0].0)) {
+            return Err("list elements must have the same type".into());
         }
         if pairs.windows(2).any(|two| order(&two[0].0, &two[1].0).is_none()) {
             return Err("list elements must be comparable".into());

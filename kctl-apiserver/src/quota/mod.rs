@@ -32,8 +32,12 @@ pub(crate) struct QuotaChange<'a> {
 
 /// Returns the usage of a quota after a write, or `None` if the quota does not count the object. Only an increase is
 /// charged: an update that lowers the usage waits for the quota controller to count again. The quota counts only
-/// resources that are in `status.hard`, which its controller copies from `spec.hard`. Until then its usage is unknown,
-/// and writes are rejected. Fails if the quota is exceeded, or if the object lacks a value that the quota counts.
+/// resources that are in `status.hard`, which its controller copies from `spec.hard`. Until then they are not limited,
+/// as upstream (`CheckRequest`).
+///
+/// # Errors
+/// Fails if the quota is exceeded, if `status.used` lacks a resource of `status.hard`, or if the object lacks a value
+/// that the quota counts.
 pub(crate) fn charge(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<Amounts>, String> {
     let QuotaChange { counter, old, new, is_status, now } = change;
     let (hard, used) = (amounts::read(&quota["status"]["hard"]), amounts::read(&quota["status"]["used"]));
@@ -124,6 +128,14 @@ mod tests {
         check(&quota(&hard, &json!({ "pods": "0" })), None, &pod, Ok(Some(r#"{"pods":"1"}"#)));
         check(&quota(&hard, &json!({ "pods": "1" })), None, &pod, Ok(Some(r#"{"pods":"2"}"#)));
         check(&quota(&hard, &json!({ "pods": "2" })), None, &pod, Err(()));
+    }
+
+    #[test]
+    fn only_resources_in_the_status_are_limited() {
+        let pod = json!({ "spec": { "containers": [{ "name": "c" }] } });
+        let new = json!({ "metadata": { "name": "q" }, "spec": { "hard": { "pods": "0" } } });
+        check(&new, None, &pod, Ok(None));
+        check(&quota(&json!({ "pods": "2" }), &json!({})), None, &pod, Err(()));
     }
 
     #[test]

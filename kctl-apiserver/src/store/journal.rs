@@ -35,8 +35,9 @@ const PROBE: &str = "probe";
 /// The size of the probe: one page. A file system without free blocks often still creates an empty file, so the probe
 /// has contents.
 const PROBE_LEN: usize = 4096;
-/// The file is compacted when it has this many lines more than there are objects. It has more outdated lines only after
-/// a failed compaction, which is tried again after as many further lines.
+/// The file is compacted when it has this many outdated lines, and at least as many as there are objects: a compaction
+/// reads and writes the whole file under the lock. It has more outdated lines only after a failed compaction, which is
+/// tried again after this many further lines.
 const DEAD_LINES_MAX: usize = 10_000;
 
 /// The end of each line. The checksum replaces the zeros.
@@ -287,7 +288,8 @@ impl Journal {
     /// called after each write and costs nothing until there are enough outdated lines. The objects come from the file
     /// and not from the tables, so that the written form is kept, not the form that reads see.
     pub(super) fn compact_if_needed(&mut self, n_objects: usize) {
-        if self.lines.len <= n_objects + self.dead_max || !self.missed.is_empty() {
+        let n_dead = self.lines.len.saturating_sub(n_objects);
+        if n_dead <= self.dead_max.max(n_objects) || !self.missed.is_empty() {
             return;
         }
         debug_assert!(self.dead_max >= DEAD_LINES_MAX, "only a failed compaction changes the bound");
@@ -300,7 +302,7 @@ impl Journal {
             }
             Err(error) => {
                 tracing::warn!(%error, folder = %self.folder.display(), "failed to compact the journal; trying again later");
-                self.dead_max + DEAD_LINES_MAX
+                n_dead + DEAD_LINES_MAX
             }
         };
     }
@@ -479,6 +481,23 @@ mod tests {
         drop(journal);
         let (_journal, objects, revision) = Journal::open(&folder).unwrap();
         assert_eq!((objects, revision), (JournalObjects::from([((resource, key("three")), json!({ "n": 5 }))]), 5));
+    }
+
+    #[test]
+    fn file_is_compacted_when_half_of_it_is_outdated() {
+        let folder = TestFolder::new("journal-compact");
+        let (resource, key) = (GroupResource::new("", "pods"), ("a".to_owned(), "one".to_owned()));
+        let (mut journal, _, _) = Journal::open(&folder).unwrap();
+        for (n_objects, n_lines) in [(1, DEAD_LINES_MAX + 1), (2 * DEAD_LINES_MAX, 4 * DEAD_LINES_MAX)] {
+            while journal.lines.len < n_lines {
+                journal.append(&resource, &key, 1, Some(b"{}"));
+            }
+            journal.compact_if_needed(n_objects);
+            assert_eq!(journal.lines.len, n_lines);
+            journal.append(&resource, &key, 1, Some(b"{}"));
+            journal.compact_if_needed(n_objects);
+            assert_eq!(journal.lines.len, 1);
+        }
     }
 
     #[test]

@@ -286,6 +286,7 @@ impl Store {
         table.history.push_back(event);
         if table.history.len() > HISTORY_LEN_MAX {
             table.compacted = table.history.pop_front().map_or(revision, |event| event.revision);
+            table.drop_compacted_past();
         }
         table.check();
         table.last_change = revision;
@@ -333,6 +334,7 @@ impl Store {
         for table in self.tables.values_mut() {
             table.history.clear();
             table.compacted = self.compacted;
+            table.drop_compacted_past();
         }
     }
 

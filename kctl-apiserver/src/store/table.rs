@@ -1,7 +1,7 @@
 //! The objects of one resource, and the history of their changes.
 //!
-//! A table shares its objects: the map, the history and forks of the server point to the same ones. Past states are not
-//! stored, but computed from the present one and the history.
+//! A table shares its objects: the map, the history and forks of the server point to the same ones. Past states are
+//! computed from the present one and the history, and only the last computed one is kept.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -59,6 +60,8 @@ pub(crate) struct Table {
     /// Notified after each change. `Notify` wakes watchers in the order in which they wait, so a seed gives one order;
     /// tokio's `watch` channel wakes them in any order.
     pub(super) changed: Arc<Notify>,
+    /// The last result of [`Self::at_revision`], with its revision. All pages of a list read the same past state.
+    past: Mutex<Option<(u64, Arc<Table>)>>,
 }
 
 impl Table {
@@ -72,6 +75,7 @@ impl Table {
             last_change: 0,
             redefined: 0,
             changed: Arc::default(),
+            past: Mutex::default(),
         }
     }
 
@@ -90,12 +94,22 @@ impl Table {
             cache: ValueCache::default(),
             history: self.history.clone(),
             changed: Arc::default(),
+            past: Mutex::default(),
             ..*self
+        }
+    }
+
+    /// Drops the past state that is kept if the history no longer reaches back to it.
+    pub(super) fn drop_compacted_past(&mut self) {
+        let past = self.past.get_mut();
+        if past.as_ref().is_some_and(|(revision, _)| *revision < self.compacted) {
+            *past = None;
         }
     }
 
     /// Decodes each object again; see [`Object::redecode`].
     pub(super) fn redecode_objects(&mut self, decode: &impl Fn(&mut Value)) {
+        *self.past.get_mut() = None;
         for object in self.objects.values_mut() {
             if let Some(other) = object.redecode(decode) {
                 *object = Arc::new(other);
@@ -149,18 +163,26 @@ impl Table {
     }
 
     /// Returns the state at a revision, by undoing the events since; `None` if the history does not reach back so far.
-    /// The result is for reading: it has no history, and nothing notifies its watchers. The call visits all objects, so
-    /// each page of a list at a past revision costs as much as the whole list.
-    pub(crate) fn at_revision(&self, revision: u64) -> Option<Table> {
+    /// The result is for reading: it has no history, and nothing notifies its watchers. The first call for a revision
+    /// visits all objects. Further calls return the same state until another revision is read.
+    pub(crate) fn at_revision(&self, revision: u64) -> Option<Arc<Table>> {
+        let later = self.since(revision)?;
+        let mut past = self.past.lock();
+        if let Some((kept, table)) = &*past
+            && *kept == revision
+        {
+            return Some(table.clone());
+        }
         let mut objects = self.objects.clone();
-        let later: Vec<_> = self.since(revision)?.collect();
-        for event in later.into_iter().rev() {
+        for event in later.collect::<Vec<_>>().into_iter().rev() {
             match &event.before {
                 Some(before) => objects.insert(event.key.clone(), before.clone()),
                 None => objects.remove(&event.key),
             };
         }
-        Some(Table { objects, ..Table::new(revision) })
+        let table = Arc::new(Table { objects, ..Table::new(revision) });
+        *past = Some((revision, table.clone()));
+        Some(table)
     }
 
     /// Returns the revision that a fault makes this read return instead of the newest one. `None` without such a fault,
@@ -197,5 +219,39 @@ impl Table {
     /// Returns the revision of the last change of the CRD. A watch ends when it changes.
     pub(crate) fn redefined_revision(&self) -> u64 {
         self.redefined
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{ApiServer, status::GroupResource};
+
+    #[tokio::test(start_paused = true)]
+    async fn past_state_is_computed_once_per_revision() {
+        let server = ApiServer::new();
+        let create = async |name: &str| {
+            let config = json!({ "metadata": { "name": name } });
+            server.succeed("POST", "/api/v1/namespaces/default/configmaps", &config).await
+        };
+        let configs = GroupResource::new("", "configmaps");
+        let past = |revision: u64| server.state.lock().store.table(&configs).at_revision(revision);
+        create("a").await;
+        let revision = server.state.lock().store.revision;
+        create("b").await;
+        let first = past(revision).unwrap();
+        let key = |name: &str| ("default".to_owned(), name.to_owned());
+        assert!(first.objects.contains_key(&key("a")) && !first.objects.contains_key(&key("b")));
+        create("c").await;
+        assert!(Arc::ptr_eq(&first, &past(revision).unwrap()));
+        assert!(past(revision + 1).unwrap().objects.contains_key(&key("b")));
+        let again = past(revision).unwrap();
+        assert!(!again.objects.contains_key(&key("b")));
+        server.state.lock().store.table(&configs).redecode_objects(&|_| ());
+        assert!(!Arc::ptr_eq(&again, &past(revision).unwrap()), "a new schema decodes past objects, too");
+        server.compact();
+        assert!(past(revision).is_none());
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
         None => scope,
     };
     let past = scope.table_at_revision(info, table, revision)?;
-    let table = past.as_ref().unwrap_or(table);
+    let table = past.as_deref().unwrap_or(table);
     let list_revision = scope.revision.unwrap_or(revision);
     let (limit, start) = (scope.limit, scope.after.as_ref());
     if conversion::uses_webhook(&info.resource) && !selector.is_empty() {
@@ -112,7 +112,7 @@ impl CollectionToDelete {
         let revision = state.store.revision;
         let table = state.store.table(&info.resource.id);
         let past = scope.table_at_revision(info, table, revision)?;
-        let table = past.as_ref().unwrap_or(table);
+        let table = past.as_deref().unwrap_or(table);
         let start = scope.after.as_ref();
         let converts_first = conversion::uses_webhook(&info.resource) && !selector.is_empty();
         let (all, limit) = if converts_first { (&Selector::default(), 0) } else { (selector, scope.limit) };

@@ -148,7 +148,7 @@ impl Start {
     fn begin_with_state(&mut self, info: &RequestInfo, table: &Table, newest: u64) {
         let stale = table.stale(info);
         let past = stale.and_then(|stale| table.at_revision(stale));
-        let (table, revision) = past.as_ref().zip(stale).unwrap_or((table, newest));
+        let (table, revision) = past.as_deref().zip(stale).unwrap_or((table, newest));
         let namespace = Some(info.namespace.as_str()).filter(|namespace| !namespace.is_empty());
         self.initial = table.range(namespace, None).filter_map(|(_, object)| self.initial_event(object)).collect();
         self.revision = revision;

@@ -84,15 +84,6 @@ impl FieldSet {
         }
     }
 
-    /// Adds an element. If it exists, its paths below are replaced unless the new ones are empty.
-    fn add(&mut self, (element, is_member, below): Step) {
-        let entry = self.entry(&element);
-        entry.is_member |= is_member;
-        if !below.is_empty() {
-            entry.below = below;
-        }
-    }
-
     /// Returns `true` if exactly this path is in the set.
     pub(crate) fn contains(&self, path: &[PathElement]) -> bool {
         match path {
@@ -109,8 +100,12 @@ impl FieldSet {
 
     /// Replaces the paths below an element.
     pub(crate) fn replace_below(&mut self, element: &PathElement, below: FieldSet) {
-        self.entry(element).below = below;
-        self.entries.make_mut().retain(|entry| !entry.is_empty());
+        let entry = self.entry(element);
+        entry.below = below;
+        // Only then, because a caller may replace what is below each of many elements.
+        if entry.is_empty() {
+            self.entries.make_mut().retain(|entry| !entry.is_empty());
+        }
     }
 
     /// Iterates over the elements that have paths below them.
@@ -266,24 +261,28 @@ impl FieldSet {
 }
 
 impl FromIterator<Step> for FieldSet {
-    /// Returns a set of elements. Empty ones are left out.
+    /// Returns a set of elements. Empty ones are left out. Of an element that occurs again, the paths below replace
+    /// those before unless they are empty.
     fn from_iter<I: IntoIterator<Item = Step>>(steps: I) -> Self {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut later = Vec::new();
-        for (element, is_member, below) in
-            steps.into_iter().filter(|(_, is_member, below)| *is_member || !below.is_empty())
-        {
-            // Usually the steps arrive in order, so the last entry is compared first.
-            if later.is_empty() && entries.last().is_none_or(|last| last.element < element) {
-                entries.push(Entry { element, is_member, below });
-            } else {
-                later.push((element, is_member, below));
-            }
+        let steps = steps.into_iter().filter(|(_, is_member, below)| *is_member || !below.is_empty());
+        let mut entries: Vec<Entry> =
+            steps.map(|(element, is_member, below)| Entry { element, is_member, below }).collect();
+        // Usually the steps arrive in order. `managedFields` of a client may have any order after the elements became
+        // canonical; inserting each one would take quadratic time under the lock of the server.
+        if !entries.is_sorted_by(|previous, next| previous.element < next.element) {
+            entries.sort_by(|left, right| left.element.cmp(&right.element));
+            entries.dedup_by(|again, kept| {
+                let is_same = again.element == kept.element;
+                if is_same {
+                    kept.is_member |= again.is_member;
+                    if !again.below.is_empty() {
+                        kept.below = std::mem::take(&mut again.below);
+                    }
+                }
+                is_same
+            });
         }
-        let mut set = Self { entries: entries.into() };
-        for step in later {
-            set.add(step);
-        }
+        let set = Self { entries: entries.into() };
         set.check();
         set
     }

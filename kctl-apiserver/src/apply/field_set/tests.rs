@@ -36,6 +36,33 @@ fn steps_that_are_not_understood_are_left_out() {
     assert!(FieldSet::decode(&json!([1])).is_empty());
 }
 
+/// Takes minutes if each element is inserted at its position.
+#[test]
+fn elements_in_any_order_are_sorted() {
+    let n = 200_000;
+    let fields: Map<String, Value> =
+        (0..n).map(|i| (format!("k:{{\"z\":{},\"a\":{}}}", n + i, 2 * n - i), json!({}))).collect();
+    let set = FieldSet::decode(&Value::Object(fields));
+    assert_eq!(set.entries.len(), n);
+    assert_eq!(set.entries[0].element.as_str(), format!("k:{{\"a\":{},\"z\":{}}}", n + 1, 2 * n - 1));
+    let twice = FieldSet::decode(&json!({"v:1": {"f:a": {}}, "v:1.0": {}}));
+    assert_eq!(twice.encode(), json!({"v:1": {".": {}, "f:a": {}}}));
+}
+
+/// Takes minutes if all entries are visited for each element.
+#[test]
+fn paths_below_many_elements_are_replaced() {
+    let fields: Map<String, Value> = (0..200_000).map(|i| (format!("f:{i}"), json!({"f:a": {}}))).collect();
+    let mut set = FieldSet::decode(&Value::Object(fields));
+    let elements: Vec<PathElement> = set.children().map(|(element, _)| element.clone()).collect();
+    for element in &elements[1..] {
+        set.replace_below(element, FieldSet::decode(&json!({"f:b": {}})));
+    }
+    set.replace_below(&elements[0], FieldSet::default());
+    assert_eq!(set.entries.len(), elements.len() - 1);
+    assert!(set.children().all(|(_, below)| below.encode() == json!({"f:b": {}})));
+}
+
 #[test]
 fn paths_read_as_in_messages() {
     let texts: Vec<String> = FieldSet::decode(&fields()).paths().iter().map(|path| path_text(path)).collect();

@@ -76,6 +76,15 @@ fn cel_rule_over_step_limit_fails_validation() {
     check(&list("self.filter(a, a > 0).all(b, [1, 2].exists(c, b >= c))"), &json!(numbers), None, &[]);
 }
 
+/// Takes minutes if the whole list is compared for each item.
+#[test]
+fn many_unchanged_items_are_ratcheted() {
+    let item = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 5"}]});
+    let (list, ones) = (json!({"type": "array", "items": item}), json!(vec![1; 100_000]));
+    check(&list, &ones, Some(&ones), &[]);
+    check(&list, &json!([7, 1]), Some(&ones), &["Invalid spec.f[1]"]);
+}
+
 #[test]
 fn too_expensive_functions_are_not_called() {
     let rules = |rule: &str| {

@@ -11,6 +11,8 @@
 //! | another | `Exact` | any | exactly that revision |
 //! | another | `NotOlderThan` | any | the newest state |
 
+use std::sync::Arc;
+
 use base64::{
     Engine,
     alphabet::URL_SAFE,
@@ -104,7 +106,7 @@ impl ListScope {
         info: &RequestInfo,
         table: &Table,
         current: u64,
-    ) -> Result<Option<Table>, StatusError> {
+    ) -> Result<Option<Arc<Table>>, StatusError> {
         let Some(revision) = self.revision.filter(|revision| *revision != current) else { return Ok(None) };
         let state = (revision >= self.compacted).then(|| table.at_revision(revision)).flatten();
         state.map(Some).ok_or_else(|| match &self.after {
