@@ -1,6 +1,9 @@
 //! Addresses of load balancers, joined over clusters, for Services and Ingresses.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, HashSet},
+};
 
 use serde_json::Value;
 
@@ -17,14 +20,12 @@ pub(super) fn merge_ingress(status: &'static str, items: &[AggregatedStatusItem]
         let (_cluster, member) = member?;
         for ingress in member.list("/loadBalancer/ingress") {
             let ports = addresses.entry(Address { ingress: ingress.clone() }).or_default();
-            for port in ingress["ports"].as_array().into_iter().flatten() {
-                if !ports.contains(port) {
-                    ports.push(port.clone());
-                }
-            }
+            ports.extend(ingress["ports"].as_array().into_iter().flatten().cloned());
         }
     }
     let joined = addresses.into_iter().map(|(Address { mut ingress }, mut ports)| {
+        let mut seen = HashSet::new();
+        ports.retain(|port| seen.insert(port.clone()));
         ports.sort_by(by_port);
         ingress["ports"] = if ports.is_empty() { Value::Null } else { ports.into() };
         ingress

@@ -2,6 +2,8 @@
 //! `pkg/util/lifted/retain.go`. `InterpretStatus` returns the whole status, which a `ServiceAccount`
 //! does not have.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{NativeError, Result, nested};
@@ -17,11 +19,9 @@ use super::{NativeError, Result, nested};
 pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     for field in ["secrets", "imagePullSecrets"] {
         let mut merged = nested::slice(&desired, &[field])?.unwrap_or_default().to_vec();
-        let mut names = merged.iter().map(|secret| name(field, secret)).collect::<Result<Vec<_>>>()?;
+        let mut names = merged.iter().map(|secret| name(field, secret)).collect::<Result<BTreeSet<_>>>()?;
         for secret in nested::slice(observed, &[field])?.unwrap_or_default() {
-            let name = name(field, secret)?;
-            if !names.contains(&name) {
-                names.push(name);
+            if names.insert(name(field, secret)?) {
                 merged.push(secret.clone());
             }
         }
