@@ -156,7 +156,9 @@ fn by_available_replicas(
     match assigned.cmp(&replicas) {
         std::cmp::Ordering::Equal => Ok(scheduled),
         std::cmp::Ordering::Greater => share("scale down", replicas, scheduled.clone(), &none).divide(),
-        std::cmp::Ordering::Less => share("scale up", replicas - assigned, capacity(&|_| 0), &scheduled).divide(),
+        std::cmp::Ordering::Less => {
+            share("scale up", replicas.saturating_sub(assigned), capacity(&|_| 0), &scheduled).divide()
+        }
     }
 }
 
@@ -217,7 +219,9 @@ fn merge_target_clusters(scheduled: &[TargetCluster], added: Vec<TargetCluster>)
         scheduled.iter().map(|cluster| (cluster.name.as_str(), cluster.replicas)).collect();
     let mut merged = added;
     for cluster in &mut merged {
-        cluster.replicas += unchanged.remove(cluster.name.as_str()).unwrap_or_default();
+        let kept = unchanged.remove(cluster.name.as_str()).unwrap_or_default();
+        // A previous division may have negative numbers, since no schema rejects them.
+        cluster.replicas = cluster.replicas.saturating_add(kept);
     }
     merged.extend(unchanged.into_iter().map(|(name, replicas)| TargetCluster { name: name.to_owned(), replicas }));
     merged
@@ -310,6 +314,15 @@ mod tests {
             &previous,
             &[("a", 3), ("b", 2), ("c", 1)],
         );
+    }
+
+    #[test]
+    fn negative_previous_replicas_do_not_overflow() {
+        let previous = [("a", i32::MAX), ("b", -i32::MAX)];
+        check(&Strategy::DynamicWeight, Mode::Steady, 5, &[("a", 5), ("b", 0)], &previous, &previous);
+        let previous = clusters(&[("a", i32::MIN)]);
+        let answer = assign(&Strategy::DynamicWeight, Mode::Steady, 1, &candidates(&[("a", 1)]), &previous, "");
+        assert_eq!(answer, Err(DivisionError::NotEnough { step: "scale up", available: 1 }));
     }
 
     #[test]
