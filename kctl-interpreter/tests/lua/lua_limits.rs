@@ -241,6 +241,14 @@ fn runs_do_not_affect_later_runs() {
              end",
             "true",
         ),
+        // A local variable hides the operand that is inserted into `..`, so the script can use it alone.
+        (
+            "local dots = kctl_dots
+             local kctl_dots = ''
+             seen.held = select(2, pcall(function() return 'held: ' .. dots end))
+             local _ = dots .. 'leaked'",
+            "true",
+        ),
         ("o.spec.extra = {1, {2}} o.spec.replicas = 'bad' o.kind = nil", "true"),
     ] {
         // The script records the state before it makes its changes, so a second run would see changes that leaked from

@@ -113,10 +113,12 @@ local order_metatable = {
 }
 
 local function ordered(t, ...)
+  -- This raises for anything but a table. A string in `orders` would outlive the run.
+  setmetatable(t, order_metatable)
   for i = 1, select("#", ...) do
     add_name(t, (select(i, ...)))
   end
-  return setmetatable(t, order_metatable)
+  return t
 end
 
 -- Visits keys that are not strings first, beginning with the list, then names in their order, then all other names.
@@ -350,6 +352,8 @@ local function new_package()
 end
 
 return function()
+  -- A script that names `dots` may have left an operand.
+  right = nil
   local env = copy_base()
   env._G = env
   env.table, env.math, env.os, env.string = copy_table(), copy_math(), copy_os(), copy_string()
