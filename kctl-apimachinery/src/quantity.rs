@@ -208,6 +208,9 @@ impl Quantity {
 
     /// Returns the amount as a float, with the rounding errors of `AsApproximateFloat64`.
     ///
+    /// An amount that is too large is infinite. A zero that is written with an exponent above 308, such as `0e400`, is
+    /// NaN, as in Kubernetes: it multiplies the digits by an infinite power of ten.
+    ///
     /// ```
     /// use kctl_apimachinery::quantity::Quantity;
     ///

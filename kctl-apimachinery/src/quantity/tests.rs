@@ -224,3 +224,10 @@ fn approximations_match_upstream() {
         assert!(is_same, "{written}");
     }
 }
+
+#[test]
+fn approximation_of_zero_with_huge_exponent_is_nan() {
+    let approximate = |text: &str| text.parse::<Quantity>().unwrap().approximate_float64();
+    assert!(approximate("0e400").is_nan());
+    assert!(approximate("1e400").is_infinite());
+}
