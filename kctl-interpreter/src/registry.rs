@@ -189,6 +189,9 @@ impl Registry {
     /// # Errors
     /// The errors of [`Chain::interpret`], and [`ChainError::NotReady`] until the registry is ready.
     ///
+    /// # Panics
+    /// If a slow script answers in a `LocalSet` on a multi-thread runtime (see [`allow_blocking`]).
+    ///
     /// # Cancel safety
     /// A dropped operation counts as `given-up`.
     pub async fn interpret<O: Op>(&self, input: O::Input) -> Result<O::Output, ChainError> {

@@ -25,6 +25,11 @@ use tracing::Instrument;
 /// # }
 /// ```
 ///
+/// # Panics
+/// In a `LocalSet` on a multi-thread runtime, because Tokio rejects `block_in_place` there, and offers no way to detect
+/// it (`disallow_block_in_place` in tokio's `src/task/local.rs`). Use a current-thread runtime for a `LocalSet`, or call
+/// this in a task of `tokio::spawn`.
+///
 /// # Cancel safety
 /// Dropping the future drops the inner one.
 pub async fn allow_blocking<T>(future: impl Future<Output = T>) -> T {
