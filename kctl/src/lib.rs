@@ -272,6 +272,9 @@ pub use k8s_openapi as k8s;
 /// operation, and takes warnings. The function may be `async`, and may return nothing instead of a
 /// `Result`.
 ///
+/// An object that does not fit the type is rejected with 400. A stored object that does not fit
+/// rejects an update only if the function takes the second parameter.
+///
 /// [`App::admission`] registers functions. `dev` installs them on the embedded API server, `run`
 /// serves them over HTTPS, and `generate-manifests` prints what registers them in a cluster.
 ///

@@ -82,13 +82,15 @@ fn webhooks(model: &AdmissionFn) -> TokenStream {
         (_, Action::Validate) => quote_spanned!(local=> |object, request| async move { #result?; __p::Ok(object) }),
     };
     let mutable = (!model.settings.is_empty()).then(|| quote!(mut));
+    // A function without the request can't see the stored object.
+    let unused = (model.takes == Parameters::Object).then(|| quote!(.without_old_object()));
     quote_spanned! {local=>
         #imports
         let probe = __p::CrdProbe::<#kind>::NEW;
         let #mutable options = __p::Options::new(__p::Action::#action);
         #(#sets)*
         let definition = __p::Definition { crd: (&&probe).crd(), schema: (&&probe).schema() };
-        __p::Vec::from([#new(#about, options, #call).with_definition(definition)])
+        __p::Vec::from([#new(#about, options, #call).with_definition(definition) #unused])
     }
 }
 

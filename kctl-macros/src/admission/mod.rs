@@ -73,6 +73,19 @@ mod tests {
     }
 
     #[test]
+    fn old_object_is_decoded_for_functions_with_a_request() {
+        let without = quote!(
+            fn rules(w: &Workload) {}
+        );
+        let with = quote!(
+            fn rules(w: &Workload, request: &Admission<Workload>) {}
+        );
+        let leaves_out =
+            |item: TokenStream| expand(quote!(validate), &item).to_string().contains("without_old_object ()");
+        assert!(leaves_out(without) && !leaves_out(with));
+    }
+
+    #[test]
     fn match_conditions_are_validated_as_in_api_servers() {
         let item = quote!(
             fn rules(w: &Workload) -> Result<()> {

@@ -31,7 +31,16 @@ pub struct Decision {
     pub audit: BTreeMap<String, String>,
 }
 
-type Call = Arc<dyn Fn(&Request, Operation) -> CallFuture<Decision> + Send + Sync>;
+type Call = Arc<dyn Fn(&Request, Operation, OldObject) -> CallFuture<Decision> + Send + Sync>;
+
+/// Selects if the stored object of an update or a delete is decoded for a function.
+#[derive(Clone, Copy)]
+enum OldObject {
+    /// It is [`Admission::old`]. A request whose stored object does not fit the type is rejected.
+    Decoded,
+    /// The function has no access to it.
+    Unused,
+}
 
 /// An admission function with its kind and options.
 #[derive(Clone)]
@@ -41,6 +50,7 @@ pub struct Webhook {
     plural: String,
     options: Options,
     definition: Definition,
+    old: OldObject,
     call: Call,
 }
 
@@ -55,7 +65,8 @@ impl Webhook {
     ///
     /// The function returns the object, changed or not; changes of a validating function are
     /// ignored. An object that does not fit the type is rejected with 400, and the message has
-    /// serde's reason.
+    /// serde's reason. The same applies to the stored object of an update, which is
+    /// [`Admission::old`].
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Service;
@@ -81,7 +92,7 @@ impl Webhook {
         Fut: Future<Output = Result<K, Denial>> + Send + 'static,
     {
         let action = options.action;
-        Self::new::<K>(about, options, move |request, operation| {
+        Self::new::<K>(about, options, move |request, operation, old| {
             // A DELETE review has the deleted object in `oldObject`, and no `object`.
             let sent = if operation == Operation::Delete { &request.old_object } else { &request.object };
             let begun = read::<K>(request, "the object", sent).and_then(|object| {
@@ -89,7 +100,7 @@ impl Webhook {
                     Action::Mutate => to_json(request, &object)?,
                     Action::Validate => Value::Null,
                 };
-                let admission = Arc::new(Admission::new(request, operation, old_object(request)?));
+                let admission = Arc::new(Admission::new(request, operation, old.decode(request)?));
                 Ok((before, call(object, admission.clone()), admission))
             });
             let (sent, shown) = (if action == Action::Mutate { sent.clone() } else { Value::Null }, request.describe());
@@ -129,12 +140,12 @@ impl Webhook {
         F: Fn(Arc<Admission<K>>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<(), Denial>> + Send + 'static,
     {
-        Self::new::<K>(about, options, move |request, operation| {
+        Self::new::<K>(about, options, move |request, operation, old| {
             // The object of a subresource may be of another kind, and the old object then is as well.
             let old = if request.sub_resource.is_empty() {
-                old_object(request)
+                old.decode(request)
             } else {
-                Ok(old_object(request).ok().flatten())
+                Ok(old.decode(request).ok().flatten())
             };
             let begun = old.map(|old| {
                 let admission = Arc::new(Admission::new(request, operation, old));
@@ -152,10 +163,20 @@ impl Webhook {
     fn new<K: Kind>(
         about: FunctionInfo,
         options: Options,
-        call: impl Fn(&Request, Operation) -> CallFuture<Decision> + Send + Sync + 'static,
+        call: impl Fn(&Request, Operation, OldObject) -> CallFuture<Decision> + Send + Sync + 'static,
     ) -> Self {
-        let definition = Definition::default();
-        Self { about, kind: K::gvk(), plural: K::plural(), options, definition, call: Arc::new(call) }
+        let (definition, old) = (Definition::default(), OldObject::Decoded);
+        Self { about, kind: K::gvk(), plural: K::plural(), options, definition, old, call: Arc::new(call) }
+    }
+
+    /// Leaves [`Admission::old`] `None`, for a function that does not see the request; generated code calls it.
+    ///
+    /// A stored object that does not fit the type then can't block the update that repairs it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_old_object(mut self) -> Self {
+        self.old = OldObject::Unused;
+        self
     }
 
     /// Adds the CRD of the kind, if it is a custom resource; generated code calls it.
@@ -212,7 +233,7 @@ impl Webhook {
     }
 
     pub(super) fn call(&self, request: &Request, operation: Operation) -> CallFuture<Decision> {
-        (self.call)(request, operation)
+        (self.call)(request, operation, self.old)
     }
 }
 
@@ -221,8 +242,16 @@ fn decide(object: Result<Option<Value>, Denial>, Notes { warnings, audit }: Note
     Decision { denied, object, warnings, audit }
 }
 
-fn old_object<K: Kind>(request: &Request) -> Result<Option<K>, Denial> {
-    (!request.old_object.is_null()).then(|| read(request, "the old object", &request.old_object)).transpose()
+impl OldObject {
+    /// Returns the stored object for a function; `None` for a request without one.
+    fn decode<K: Kind>(self, request: &Request) -> Result<Option<K>, Denial> {
+        match self {
+            Self::Decoded if !request.old_object.is_null() => {
+                read(request, "the old object", &request.old_object).map(Some)
+            }
+            Self::Decoded | Self::Unused => Ok(None),
+        }
+    }
 }
 
 /// Parses an object of the request.
@@ -399,6 +428,22 @@ mod tests {
         assert!(misspelt.contains("has no subresource `statuss`; write one of status\ncode: K0106"), "{misspelt}");
         let missing = problem("status", crd_without_subresources).unwrap();
         assert!(missing.contains("has no subresource `status`; add it to `#[resource]`"), "{missing}");
+    }
+
+    #[tokio::test]
+    async fn unreadable_old_object_blocks_functions_that_see_it() {
+        let about = FunctionInfo::new("rules", "src/main.rs", 1);
+        let webhook =
+            Webhook::object(about, Options::new(Action::Validate), |config: ConfigMap, _| async { Ok(config) });
+        let (readable, unreadable) = (json!({ "data": { "port": "80" } }), json!({ "data": { "port": 80 } }));
+        let update = Request { object: readable, old_object: unreadable.clone(), ..Request::default() };
+        let denied = webhook.call(&update, Operation::Update).await.denied.unwrap().to_string();
+        assert!(denied.contains("the old object can't be read as `ConfigMap`"), "{denied}");
+        let webhook = webhook.without_old_object();
+        assert!(webhook.call(&update, Operation::Update).await.denied.is_none());
+        // The function itself gets the object of a delete.
+        let delete = Request { old_object: unreadable, ..Request::default() };
+        assert!(webhook.call(&delete, Operation::Delete).await.denied.is_some());
     }
 
     #[test]
