@@ -64,7 +64,8 @@ pub enum Certificate {
         certificate: PathBuf,
         /// The private key.
         key: PathBuf,
-        /// The authority that clients have to trust; without it they use the roots of their system.
+        /// The authority that clients have to trust; without it they use the roots of their system. Unlike the other
+        /// files it is read only at the start, for [`Server::authority`](super::Server::authority).
         authority: Option<PathBuf>,
     },
     /// Set with [`Served::set`] while the server runs. Until then handshakes fail.

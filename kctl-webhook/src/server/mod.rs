@@ -231,6 +231,9 @@ impl Server {
     ///
     /// `None` if they use the roots of their system ([`Certificate::Files`] without an authority),
     /// or if it changes while the server runs ([`Certificate::Provided`]).
+    ///
+    /// The file of [`Certificate::Files`] is read only at the start. After a rotation of the
+    /// authority, read it again and update `caBundle` of each configuration.
     pub fn authority(&self) -> Option<&str> {
         self.identity.authority.as_deref()
     }
