@@ -22,7 +22,7 @@ use crate::{
         validate::{Duplicates, validate},
     },
     cel::conditions::{Cel, MatchResult, fits},
-    evaluate::{as_text, value_size},
+    evaluate::{as_text, type_name, value_size},
     schema::ListType,
     status::StatusError,
     store::Store,
@@ -198,6 +198,10 @@ fn to_json_unchecked(value: &Cel) -> Result<Value, String> {
         Cel::Bytes(bytes) => STANDARD.encode(bytes.as_slice()).into(),
         Cel::Duration(_) | Cel::Timestamp(_) => as_text(value).into(),
         Cel::List(items) => Value::Array(items.iter().map(to_json_unchecked).collect::<Result<_, _>>()?),
+        // A type is a map with one key that is not a string. Its error must not be about that key.
+        Cel::Map(_) if type_name(value) == "type" => {
+            return Err("no field can be a CEL type; use a string instead".into());
+        }
         Cel::Map(map) => {
             let fields = map.map.iter().map(|(key, value)| match key {
                 Key::String(name) => Ok((name.to_string(), to_json_unchecked(value)?)),
@@ -219,4 +223,22 @@ fn rejection_error(attributes: &Attributes<'_>, named: &str, why: &str, reason: 
     status_error.reason = reason.into();
     status_error.details["causes"] = json!([{ "message": message }]);
     status_error
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kube_cel::cel::objects::Map as CelMap;
+
+    use super::*;
+    use crate::{cel::map, evaluate::TYPE};
+
+    #[test]
+    fn keys_and_types_have_separate_errors() {
+        let keyed = |key: Key| Cel::Map(CelMap { map: Arc::new(std::iter::once((key, Cel::Null)).collect()) });
+        let error = |value: Cel| to_json(&map([("port".to_owned(), value)])).unwrap_err();
+        assert_eq!(error(keyed(TYPE)), "no field can be a CEL type; use a string instead");
+        assert_eq!(error(keyed(Key::Int(5))), "keys must be strings, found 5");
+    }
 }
