@@ -29,8 +29,7 @@ impl Transform for Markers {
 }
 
 /// Markers with a single schema key, of the same value.
-const PLAIN: [(&str, &str); 9] = [
-    ("allowed", "enum"),
+const PLAIN: [(&str, &str); 8] = [
     ("default", "default"),
     ("docs", "externalDocs"),
     ("example", "example"),
@@ -107,6 +106,9 @@ fn apply_to_value(markers: &Map<String, Value>, schema: &mut Map<String, Value>)
             schema.insert(key.into(), value.clone());
         }
     }
+    if let Some(allowed) = markers.get("allowed") {
+        restrict_values(schema, allowed);
+    }
     for (name, key) in BOUNDS {
         if let Some(bound) = markers.get(name) {
             tighten_bound(schema, name, key, bound);
@@ -170,6 +172,17 @@ fn tighten_bound(schema: &mut Map<String, Value>, name: &str, key: &str, bound: 
         // It belonged to the bound that was replaced.
         schema.remove(exclusive);
     }
+}
+
+/// Sets the allowed values. If the type lists its values already, such as an enum, only those remain that it can read.
+fn restrict_values(schema: &mut Map<String, Value>, allowed: &Value) {
+    let mut values = allowed.as_array().cloned().unwrap_or_default();
+    if let Some(Value::Array(present)) = schema.get("enum") {
+        values.retain(|value| value.is_null() || present.contains(value));
+    }
+    // API servers read an empty list as no restriction.
+    let values = if values.is_empty() { allowed.clone() } else { values.into() };
+    schema.insert("enum".into(), values);
 }
 
 fn is_null(schema: &Value) -> bool {
@@ -368,6 +381,30 @@ mod tests {
             ),
             (above_0.clone(), r#"{"minimum":0}"#, above_0.clone()),
             (above_0, r#"{"minimum":5}"#, json!({ "type": "integer", "minimum": 5 })),
+        ] {
+            check(&schema, text, &expected);
+        }
+    }
+
+    #[test]
+    fn allowed_values_add_none_to_an_enum() {
+        for (schema, text, expected) in [
+            (
+                json!({ "type": "string", "enum": ["A", "B"] }),
+                r#"{"allowed":["A","C"]}"#,
+                json!({ "type": "string", "enum": ["A"] }),
+            ),
+            (
+                json!({ "type": ["string", "null"], "enum": ["A", "B", null] }),
+                r#"{"allowed":["B"]}"#,
+                json!({ "type": ["string", "null"], "enum": ["B"] }),
+            ),
+            (
+                json!({ "type": "string", "enum": ["A"] }),
+                r#"{"allowed":["C"]}"#,
+                json!({ "type": "string", "enum": ["C"] }),
+            ),
+            (json!({ "type": "string" }), r#"{"allowed":["C"]}"#, json!({ "type": "string", "enum": ["C"] })),
         ] {
             check(&schema, text, &expected);
         }
