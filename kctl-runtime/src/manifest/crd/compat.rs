@@ -428,7 +428,7 @@ fn is_implied_by_format(old: &Value, key: &str, after: &Value) -> bool {
     }
 }
 
-/// Returns `true` if each multiple of the old `multipleOf` is a multiple of the new one, as after a change from 10 to 5.
+/// Returns `true` if each multiple of the old `multipleOf` is one of the new factor, as after a change from 10 to 5.
 ///
 /// API servers ignore the fraction of the factor for an integer, so only whole factors are compared.
 fn is_looser_factor(old: &Value, new: &Value, key: &str) -> bool {
