@@ -29,13 +29,21 @@ impl Transform for Markers {
 }
 
 /// Markers with a single schema key, of the same value.
-const PLAIN: [(&str, &str); 17] = [
-    ("allowed", "enum"),
+const PLAIN: [(&str, &str); 8] = [
     ("default", "default"),
     ("docs", "externalDocs"),
     ("example", "example"),
     ("format", "format"),
     ("map", "x-kubernetes-map-type"),
+    ("multiple_of", "multipleOf"),
+    ("pattern", "pattern"),
+    ("title", "title"),
+];
+
+/// Markers of bounds, and their schema keys.
+const BOUNDS: [(&str, &str); 10] = [
+    ("exclusive_maximum", "maximum"),
+    ("exclusive_minimum", "minimum"),
     ("max_items", "maxItems"),
     ("max_length", "maxLength"),
     ("max_properties", "maxProperties"),
@@ -44,9 +52,6 @@ const PLAIN: [(&str, &str); 17] = [
     ("min_length", "minLength"),
     ("min_properties", "minProperties"),
     ("minimum", "minimum"),
-    ("multiple_of", "multipleOf"),
-    ("pattern", "pattern"),
-    ("title", "title"),
 ];
 
 /// Applies markers to the schema of a field. The value inside an `Option` gets them rather than the `anyOf`
@@ -101,12 +106,12 @@ fn apply_to_value(markers: &Map<String, Value>, schema: &mut Map<String, Value>)
             schema.insert(key.into(), value.clone());
         }
     }
-    for (name, bound, exclusive) in
-        [("exclusive_minimum", "minimum", "exclusiveMinimum"), ("exclusive_maximum", "maximum", "exclusiveMaximum")]
-    {
-        if let Some(value) = markers.get(name) {
-            schema.insert(bound.into(), value.clone());
-            schema.insert(exclusive.into(), true.into());
+    if let Some(allowed) = markers.get("allowed") {
+        restrict_values(schema, allowed);
+    }
+    for (name, key) in BOUNDS {
+        if let Some(bound) = markers.get(name) {
+            tighten_bound(schema, name, key, bound);
         }
     }
     if markers.contains_key("format") {
@@ -141,6 +146,43 @@ fn apply_to_value(markers: &Map<String, Value>, schema: &mut Map<String, Value>)
     if let Some(root) = markers.get("root") {
         schema.insert(ROOT.into(), root.clone());
     }
+}
+
+/// Sets the bound of a marker unless the schema has a tighter one, such as `maxLength: 1` of a `char`.
+///
+/// With a looser bound, an API server would store values that the Rust type can't read.
+fn tighten_bound(schema: &mut Map<String, Value>, name: &str, key: &str, bound: &Value) {
+    let is_exclusive = name.starts_with("exclusive_");
+    let present = schema.get(key).and_then(Value::as_f64);
+    if let (Some(present), Some(given)) = (present, bound.as_f64()) {
+        let order = if key.starts_with("min") { given.total_cmp(&present) } else { present.total_cmp(&given) };
+        if order.is_lt() || (order.is_eq() && !is_exclusive) {
+            return;
+        }
+    }
+    schema.insert(key.into(), bound.clone());
+    let exclusive = match key {
+        "minimum" => "exclusiveMinimum",
+        "maximum" => "exclusiveMaximum",
+        _ => return,
+    };
+    if is_exclusive {
+        schema.insert(exclusive.into(), true.into());
+    } else if present.is_some() {
+        // It belonged to the bound that was replaced.
+        schema.remove(exclusive);
+    }
+}
+
+/// Sets the allowed values. If the type lists its values already, such as an enum, only those remain that it can read.
+fn restrict_values(schema: &mut Map<String, Value>, allowed: &Value) {
+    let mut values = allowed.as_array().cloned().unwrap_or_default();
+    if let Some(Value::Array(present)) = schema.get("enum") {
+        values.retain(|value| value.is_null() || present.contains(value));
+    }
+    // API servers read an empty list as no restriction.
+    let values = if values.is_empty() { allowed.clone() } else { values.into() };
+    schema.insert("enum".into(), values);
 }
 
 fn is_null(schema: &Value) -> bool {
@@ -304,6 +346,65 @@ mod tests {
                 r#"{"choices":true}"#,
                 json!({ "oneOf": [{ "type": "object", "properties": { "type": { "const": "A" } } }] }),
             ),
+        ] {
+            check(&schema, text, &expected);
+        }
+    }
+
+    #[test]
+    fn tighter_bound_of_the_type_stays() {
+        let character = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 1 });
+        let pair = json!({ "type": "array", "items": {}, "minItems": 2, "maxItems": 2 });
+        let above_0 = json!({ "type": "integer", "minimum": 0, "exclusiveMinimum": true });
+        for (schema, text, expected) in [
+            (character.clone(), r#"{"min_length":0,"max_length":5}"#, character),
+            (pair.clone(), r#"{"min_items":1,"max_items":5}"#, pair),
+            (
+                json!({ "type": "integer", "minimum": 1 }),
+                r#"{"minimum":0}"#,
+                json!({ "type": "integer", "minimum": 1 }),
+            ),
+            (
+                json!({ "type": "integer", "minimum": 1 }),
+                r#"{"exclusive_minimum":0}"#,
+                json!({ "type": "integer", "minimum": 1 }),
+            ),
+            (
+                json!({ "type": "integer", "minimum": 1 }),
+                r#"{"exclusive_minimum":1}"#,
+                json!({ "type": "integer", "minimum": 1, "exclusiveMinimum": true }),
+            ),
+            (
+                json!({ "type": "integer", "maximum": 255 }),
+                r#"{"maximum":9}"#,
+                json!({ "type": "integer", "maximum": 9 }),
+            ),
+            (above_0.clone(), r#"{"minimum":0}"#, above_0.clone()),
+            (above_0, r#"{"minimum":5}"#, json!({ "type": "integer", "minimum": 5 })),
+        ] {
+            check(&schema, text, &expected);
+        }
+    }
+
+    #[test]
+    fn allowed_values_add_none_to_an_enum() {
+        for (schema, text, expected) in [
+            (
+                json!({ "type": "string", "enum": ["A", "B"] }),
+                r#"{"allowed":["A","C"]}"#,
+                json!({ "type": "string", "enum": ["A"] }),
+            ),
+            (
+                json!({ "type": ["string", "null"], "enum": ["A", "B", null] }),
+                r#"{"allowed":["B"]}"#,
+                json!({ "type": ["string", "null"], "enum": ["B"] }),
+            ),
+            (
+                json!({ "type": "string", "enum": ["A"] }),
+                r#"{"allowed":["C"]}"#,
+                json!({ "type": "string", "enum": ["C"] }),
+            ),
+            (json!({ "type": "string" }), r#"{"allowed":["C"]}"#, json!({ "type": "string", "enum": ["C"] })),
         ] {
             check(&schema, text, &expected);
         }

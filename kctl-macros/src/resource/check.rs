@@ -4,7 +4,7 @@
 //! Every other mistake is recorded in `Model::errors`.
 
 use proc_macro2::{Ident, TokenStream};
-use syn::{Attribute, Data, DeriveInput, Field, Fields, Type};
+use syn::{Attribute, Data, DeriveInput, Field, Fields, Type, Variant};
 
 use super::{
     crate_option,
@@ -20,7 +20,7 @@ use super::{
     missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
     none_policy::NonePolicy,
-    skip_serializing_if, unreadable, unstorable,
+    skip_serializing_if, two_names, unreadable, unstorable,
 };
 use crate::{codes, crate_path::CratePath, diagnostics::Errors, function::item_keyword, source_file};
 
@@ -97,6 +97,7 @@ fn describe(
     let on_field = |field: &mut Field, errors: &mut Errors| {
         let none = NonePolicy::of(field, &container);
         let found = annotations(&mut field.attrs, none, errors);
+        two_names::check(field.ident.as_ref(), &field.attrs, errors);
         skip_serializing_if::check(field, &container, &found.markers, errors);
         unreadable::check(field, &container, &found.markers, errors);
         inner_markers::check(field, &found.markers, errors);
@@ -113,7 +114,11 @@ fn describe(
     let on_variants = match &mut item.data {
         Data::Enum(data) => {
             let variants = data.variants.iter_mut();
-            variants.map(|variant| annotations(&mut variant.attrs, NonePolicy::AsSerde, &mut errors)).collect()
+            let on_variant = |variant: &mut Variant| {
+                two_names::check(Some(&variant.ident), &variant.attrs, &mut errors);
+                annotations(&mut variant.attrs, NonePolicy::AsSerde, &mut errors)
+            };
+            variants.map(on_variant).collect()
         }
         Data::Struct(_) | Data::Union(_) => Vec::new(),
     };

@@ -79,7 +79,7 @@ fn json_name(ident: &Ident, attributes: &[Attribute]) -> Option<String> {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
         let read = attribute.parse_nested_meta(|meta: ParseNestedMeta<'_>| {
             if meta.path.is_ident("rename") {
-                // `rename(serialize = …, deserialize = …)` is an error here, and the field has two names.
+                // `rename(serialize = …, deserialize = …)` is an error here, which `two_names` reports.
                 name = meta.value()?.parse::<LitStr>()?.value();
             } else if WITHOUT_NAME.iter().any(|option| meta.path.is_ident(option)) {
                 is_named = false;

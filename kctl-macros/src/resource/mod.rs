@@ -23,6 +23,7 @@
 //! | `none_policy` | `None` of an `Option` field | |
 //! | `json_names` | two fields with one name in JSON | K0022 |
 //! | `missing_schema` | a field's type in the same file lacks `#[schema]` | K0090 |
+//! | `two_names` | a field or a variant that serde writes by another name than it reads | K0087 |
 //! | `unreadable` | a marker lets the CRD accept what the field's type can't read | K0087 |
 //! | `unstorable` | a field's type can't be stored, such as `Instant` | K0118 |
 //! | `emit` | `Model` → code | |
@@ -54,6 +55,7 @@ mod option_values;
 mod skip_serializing_if;
 #[cfg(test)]
 mod test_field;
+mod two_names;
 mod unreadable;
 mod unstorable;
 

@@ -372,6 +372,7 @@ fn compare_bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change
     for key in ["multipleOf", "pattern", "format", "not", "oneOf", "anyOf", "allOf"] {
         let is_open = (key == "format" && !is_tighter_format(old, new))
             || is_implied_by_format(old, key, &new[key])
+            || is_looser_factor(old, new, key)
             || has_looser_alternatives(old, new, key);
         if !new[key].is_null() && new[key] != old[key] && !is_open {
             let what = if old[key].is_null() {
@@ -423,6 +424,17 @@ fn is_implied_by_format(old: &Value, key: &str, after: &Value) -> bool {
         ("anyOf", "ip") => true,
         // The `enum` of an `Option` moves below `allOf`, because API servers compare it with null otherwise.
         ("allOf", _) => only_allowed(after).is_some() && old["enum"].is_array(),
+        _ => false,
+    }
+}
+
+/// Returns `true` if each multiple of the old `multipleOf` is one of the new factor, as after a change from 10 to 5.
+///
+/// API servers ignore the fraction of the factor for an integer, so only whole factors are compared.
+fn is_looser_factor(old: &Value, new: &Value, key: &str) -> bool {
+    let factor = |schema: &Value| schema[key].as_f64().filter(|factor| *factor > 0.0 && factor.fract() == 0.0);
+    match (factor(old), factor(new)) {
+        (Some(before), Some(after)) => key == "multipleOf" && before % after == 0.0,
         _ => false,
     }
 }

@@ -44,8 +44,15 @@ fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     if type_name == Some(INT_OR_STRING) {
         // The integer of an `IntOrString` has 32 bits. API servers ignore `format` next to
         // `x-kubernetes-int-or-string`, so bounds replace it.
-        schema.minimum.get_or_insert(f64::from(i32::MIN));
-        schema.maximum.get_or_insert(f64::from(i32::MAX));
+        let (low, high) = (f64::from(i32::MIN), f64::from(i32::MAX));
+        if schema.minimum.is_none_or(|bound| bound < low) {
+            schema.minimum = Some(low);
+            schema.exclusive_minimum = None;
+        }
+        if schema.maximum.is_none_or(|bound| bound > high) {
+            schema.maximum = Some(high);
+            schema.exclusive_maximum = None;
+        }
     }
     if let Some(marker) = type_name.and_then(|type_name| MARKERS.get(&(type_name, "*"))) {
         apply(marker, schema);
@@ -151,6 +158,23 @@ mod tests {
             ("more/items/properties/args/x-kubernetes-list-type".into(), json!("atomic")),
         ] {
             assert_eq!(merged(&path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn int_or_string_has_bounds_within_32_bits() {
+        let root = json!({ "$ref": format!("#/$defs/{INT_OR_STRING}"), "$defs": { INT_OR_STRING: {} } });
+        for (bounds, expected) in [
+            (json!({}), json!({ "minimum": -2_147_483_648.0, "maximum": 2_147_483_647.0 })),
+            (json!({ "minimum": 0.0, "maximum": 9.0 }), json!({ "minimum": 0.0, "maximum": 9.0 })),
+            (
+                json!({ "minimum": -3e9, "maximum": 3e9, "exclusiveMaximum": true }),
+                json!({ "minimum": -2_147_483_648.0, "maximum": 2_147_483_647.0 }),
+            ),
+        ] {
+            let mut schema: JSONSchemaProps = serde_json::from_value(bounds).unwrap();
+            walk(&root, &root, &mut schema);
+            assert_eq!(json!(schema), expected);
         }
     }
 
