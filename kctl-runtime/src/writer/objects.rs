@@ -13,7 +13,7 @@ use super::{
     target::Target,
 };
 use crate::{
-    object::{Object, Readable},
+    object::{Object, Readable, Stored},
     own_writes,
     queue::BackoffEffect,
     transport::ApiError,
@@ -53,16 +53,16 @@ impl Writer {
         store_response(target, &operation, response, BackoffEffect::Reset).await
     }
 
-    /// Sends a patch whose result only the cache needs, which saves decoding it.
+    /// Sends a patch and returns the new state in the form of the cache, which saves decoding it.
     ///
-    /// The response is cached as JSON. Finalizers are written this way, since only the next reconcile reads the result.
+    /// Finalizers are written this way, since only a reconcile reads the result.
     pub(crate) async fn patch_stored(
         &self,
         target: &Target<'_>,
         subresource: &str,
         content_type: &str,
         patch: &Value,
-    ) -> Result<(), ApiError> {
+    ) -> Result<Arc<Stored>, ApiError> {
         let operation = target.operation_at("patch", subresource);
         let body = encode(&operation, patch)?;
         let path = self.path(target, &operation, subresource, "")?;

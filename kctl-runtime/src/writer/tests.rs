@@ -70,7 +70,7 @@ async fn write_without_a_name_is_not_sent() {
     let target = Target { by: &key, source: &source, namespace: Some("a"), name: "" };
     let results = [
         ("delete", writer.delete(&target, "1", None).await),
-        ("patch", writer.patch_stored(&target, "", MERGE_PATCH, &patch).await),
+        ("patch", writer.patch_stored(&target, "", MERGE_PATCH, &patch).await.map(drop)),
         ("patch", writer.patch_unreadable(&target, MERGE_PATCH, &patch).await),
         ("apply", writer.patch::<Pod>(&target, "", APPLY_PATCH, &patch).await.map(drop)),
         ("update", writer.update(&target, &Pod::default()).await.map(drop)),
