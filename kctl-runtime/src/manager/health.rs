@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn cluster_named_by_a_number_has_its_own_check() {
+    fn numeric_cluster_name_has_its_own_check() {
         let pods = || WatchConfig::of::<Pod>();
         let configs = [
             pods(),
