@@ -26,8 +26,8 @@ use crate::{
 };
 
 /// Maximum number of unreadable objects that a source remembers. Further ones are counted and logged, and get no event.
-/// Their finalizers remain, and a controller ring does not move them, until other objects become readable or are deleted,
-/// and these arrive again. The source logs once that the maximum was reached.
+/// Their finalizers remain, and a controller ring does not move them, until other objects become readable or are
+/// deleted, and these arrive again. The source logs once that the maximum was reached.
 pub const UNREADABLE_MAX: usize = 1_000;
 
 /// The number of a list, in the order in which lists began.

@@ -16,8 +16,8 @@ use crate::{
 
 /// Adds the finalizer and returns the object with it, or as it is being deleted now.
 ///
-/// The store may have lost the object since, or have a successor without the finalizer. Then the state of the response is
-/// returned, because a reconcile relies on the finalizer.
+/// The store may have lost the object since, or have a successor without the finalizer. Then the state of the response
+/// is returned, because a reconcile relies on the finalizer.
 pub(super) async fn add(env: &ReconcileEnv, stored: &Arc<Stored>, finalizer: &str) -> Result<Arc<Stored>, ApiError> {
     let mut finalizers = stored.meta().finalizers().to_vec();
     finalizers.push(finalizer.into());

@@ -62,8 +62,8 @@ pub enum Delta {
 }
 
 impl Delta {
-    /// Returns `true` if the delta may add, list or remove a scope. Other deltas leave a complete store complete, and an
-    /// incomplete one incomplete.
+    /// Returns `true` if the delta may add, list or remove a scope. Other deltas leave a complete store complete, and
+    /// an incomplete one incomplete.
     pub(in crate::store) fn affects_scopes(&self) -> bool {
         match self {
             Self::Replace(..)
