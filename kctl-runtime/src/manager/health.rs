@@ -34,7 +34,11 @@
 //! readyz check passed
 //! ```
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -271,12 +275,24 @@ fn cache_name(config: &WatchConfig) -> String {
 }
 
 /// Appends a number to each name that has occurred before.
+///
+/// A number that would repeat another name is skipped: the first cache of a cluster `2` is `pods-2` as well.
 fn number_repeated(names: &[String]) -> Vec<String> {
+    let unnumbered: HashSet<&str> = names.iter().map(String::as_str).collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let numbered = names.iter().map(|name| {
         let n = counts.entry(name).or_default();
         *n += 1;
-        if *n == 1 { name.clone() } else { format!("{name}-{n}") }
+        if *n == 1 {
+            return name.clone();
+        }
+        loop {
+            let candidate = format!("{name}-{n}");
+            if !unnumbered.contains(candidate.as_str()) {
+                return candidate;
+            }
+            *n += 1;
+        }
     });
     numbered.collect()
 }
@@ -394,6 +410,20 @@ mod tests {
         ];
         let names = number_repeated(&configs.each_ref().map(cache_name));
         assert_eq!(names, ["pods", "pods-member2", "pods-2", "pods-member2-2", "deployments.apps-member1"]);
+    }
+
+    #[test]
+    fn numeric_cluster_name_has_its_own_check() {
+        let pods = || WatchConfig::of::<Pod>();
+        let configs = [
+            pods(),
+            pods().labels("tier=web"),
+            pods().labels("tier=db"),
+            pods().on("2"),
+            pods().on("2").labels("tier=web"),
+        ];
+        let names = number_repeated(&configs.each_ref().map(cache_name));
+        assert_eq!(names, ["pods", "pods-3", "pods-4", "pods-2", "pods-2-2"]);
     }
 
     #[tokio::test(start_paused = true)]

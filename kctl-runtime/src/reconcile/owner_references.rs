@@ -20,6 +20,9 @@ use crate::{
 
 /// Returns the given references with the controller reference to the primary. A reference to the primary itself,
 /// whatever version or `controller` it has, is replaced; its `blockOwnerDeletion` is kept.
+///
+/// A kept `blockOwnerDeletion: true` is sent even if no relation declares it: a user may have granted `update` on
+/// `…/finalizers` by `rbac(…)`, and only the admission plugin `OwnerReferencesPermissionEnforcement` requires it.
 pub(super) fn with_controller(
     given: Vec<OwnerReference>,
     operation: &Operation,

@@ -25,8 +25,9 @@ use crate::{
     store::NamespaceScope,
 };
 
-/// Maximum number of unreadable objects that a source remembers. Further ones are counted and logged, and get no event;
-/// their finalizers remain until other objects become readable or are deleted, and these arrive again.
+/// Maximum number of unreadable objects that a source remembers. Further ones are counted and logged, and get no event.
+/// Their finalizers remain, and a controller ring does not move them, until other objects become readable or are
+/// deleted, and these arrive again. The source logs once that the maximum was reached.
 pub const UNREADABLE_MAX: usize = 1_000;
 
 /// The number of a list, in the order in which lists began.
@@ -55,6 +56,8 @@ struct Objects {
     /// By key, with the last list that had begun when the state was reported.
     by_key: BTreeMap<ObjectKey, (Arc<Unreadable>, ListNumber)>,
     last_list: ListNumber,
+    /// `true` once an object was not remembered.
+    is_overflow_reported: bool,
 }
 
 impl Default for Unreadables {
@@ -65,16 +68,19 @@ impl Default for Unreadables {
 
 impl Unreadables {
     /// Remembers the newest unreadable state of an object. At [`UNREADABLE_MAX`] a further object is not remembered.
-    pub(super) fn add(&self, stored: Stored, error: String) {
+    ///
+    /// Returns `true` for the first object that is not remembered, so that the caller logs it once.
+    pub(super) fn add(&self, stored: Stored, error: String) -> bool {
         let mut objects = self.objects.lock();
         let key = stored.key().clone();
         if objects.by_key.len() >= UNREADABLE_MAX && !objects.by_key.contains_key(&key) {
-            return;
+            return !std::mem::replace(&mut objects.is_overflow_reported, true);
         }
         let last_list = objects.last_list;
         objects.by_key.insert(key, (Arc::new(Unreadable { stored: Arc::new(stored), error }), last_list));
         self.len.store(objects.by_key.len(), Ordering::Relaxed);
         self.changes.send_replace(());
+        false
     }
 
     /// Removes an object that is readable again, or deleted.
@@ -155,11 +161,13 @@ mod tests {
     #[test]
     fn unreadable_objects_are_remembered_up_to_the_bound() {
         let all = Unreadables::default();
-        for index in 0..=UNREADABLE_MAX {
-            all.add(pod("a", &format!("pod-{index}")), String::new());
+        for index in 0..UNREADABLE_MAX {
+            assert!(!all.add(pod("a", &format!("pod-{index}")), String::new()));
         }
+        assert!(all.add(pod("a", "first-beyond"), String::new()));
+        assert!(!all.add(pod("a", "second-beyond"), String::new()), "logged once");
         assert_eq!(all.len(), UNREADABLE_MAX);
-        all.add(pod("a", "pod-0"), "again".into());
+        assert!(!all.add(pod("a", "pod-0"), "again".into()));
         assert_eq!(all.get(pod("a", "pod-0").key()).unwrap().error, "again");
     }
 

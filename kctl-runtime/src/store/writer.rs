@@ -255,7 +255,16 @@ impl SharedStore {
                 (true, true) => Origin::LateList,
                 (false, _) => Origin::Live,
             };
-            (origin, cache.apply(delta), cache.is_complete(), cache.is_served())
+            let affects_scopes = delta.affects_scopes();
+            let changes = cache.apply(delta);
+            // A store may have thousands of namespaces, and the event of an object completes none of them.
+            let (complete, served) = if affects_scopes {
+                (cache.is_complete(), cache.is_served())
+            } else {
+                (self.is_synced(), self.is_served())
+            };
+            debug_assert_eq!(complete, cache.is_complete(), "an event of an object neither lists nor adds a scope");
+            (origin, changes, complete, served)
         };
         if !is_logged && self.n_restores() != n_restores {
             let object = changes.first().map(|change| change.latest().key().to_string()).unwrap_or_default();

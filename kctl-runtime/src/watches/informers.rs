@@ -251,13 +251,17 @@ impl Informers {
     /// Adds a namespace to all informers whose namespaces can change.
     ///
     /// # Errors
-    /// No controller of the program is limited to namespaces.
+    /// No controller of the program is limited to namespaces, or the name is empty.
     ///
     /// # Cancel safety
     /// If the future is dropped, the namespace is added in any case, unless an earlier change is not complete.
     pub(super) async fn add_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         let _one_at_a_time = self.changing.lock().await;
         let (sources, scope): (_, NamespaceScope) = (self.with_changeable_namespaces()?, Some(namespace.into()));
+        if namespace.is_empty() {
+            // The API server lists no namespace without a name, so the caches would never be complete.
+            return Err(WatchError::EmptyNamespace);
+        }
         let added = sources.into_iter().filter(|(source, _)| !source.scopes().has(&scope)).collect();
         let add = |source: &Source, scope: &NamespaceScope| source.scopes().add(scope.clone());
         let change = ScopeChange { sources: added, scope, perform: add };
@@ -270,7 +274,7 @@ impl Informers {
     /// Removes a namespace from all informers whose namespaces can change. Its objects leave the caches as deletions.
     ///
     /// # Errors
-    /// As [`add_namespace`](Self::add_namespace).
+    /// No controller of the program is limited to namespaces.
     ///
     /// # Cancel safety
     /// If the future is dropped, the namespace is removed in any case, unless an earlier change is not complete.
@@ -416,6 +420,16 @@ mod tests {
         assert_eq!(informers.namespaces(), ["a", "b"]);
         assert!(informers.remove_namespace("a").now_or_never().is_none(), "the store has not answered");
         assert_eq!(informers.namespaces(), ["b"]);
+    }
+
+    #[tokio::test]
+    async fn namespace_without_a_name_is_not_added() {
+        let (client, informers) = (silent_client(), Informers::new());
+        assert!(matches!(informers.add_namespace("").await, Err(WatchError::NotLimited)));
+        let config = WatchConfig::of::<ConfigMap>().in_namespaces(["a"]);
+        let _limited = informers.acquire_for_relation(config, &FieldMask::whole(), &client);
+        assert!(matches!(informers.add_namespace("").await, Err(WatchError::EmptyNamespace)));
+        assert_eq!(informers.namespaces(), ["a"]);
     }
 
     #[tokio::test(start_paused = true)]

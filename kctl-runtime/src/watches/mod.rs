@@ -81,6 +81,9 @@ pub enum WatchError {
     /// No controller is limited to namespaces, so none can be added or removed.
     #[error("no controller is limited to namespaces: all namespaces are watched")]
     NotLimited,
+    /// The namespace to add has no name.
+    #[error("the name of the namespace to add is empty; declare no `namespaces` to watch all of them")]
+    EmptyNamespace,
     /// [`INFORMERS_MAX`] informers are open.
     #[error("{INFORMERS_MAX} informers are open, which is the maximum; drop watches that are not needed")]
     TooMany,
@@ -246,7 +249,8 @@ impl Watches {
     /// ```
     ///
     /// # Errors
-    /// [`NotLimited`](WatchError::NotLimited) if no controller is limited to namespaces.
+    /// [`NotLimited`](WatchError::NotLimited) if no controller is limited to namespaces,
+    /// [`EmptyNamespace`](WatchError::EmptyNamespace) if the name is empty.
     ///
     /// # Cancel safety
     /// The change is completed even if the future is dropped, unless it still waits for an earlier change.

@@ -14,12 +14,19 @@ use crate::{
     writer::{ApiError, MERGE_PATCH, Target},
 };
 
-/// Adds the finalizer and returns the object with it, as the store has it now.
+/// Adds the finalizer and returns the object with it, or as it is being deleted now.
+///
+/// The store may have lost the object since, or have a successor without the finalizer. Then the state of the response
+/// is returned, because a reconcile relies on the finalizer.
 pub(super) async fn add(env: &ReconcileEnv, stored: &Arc<Stored>, finalizer: &str) -> Result<Arc<Stored>, ApiError> {
     let mut finalizers = stored.meta().finalizers().to_vec();
     finalizers.push(finalizer.into());
-    patch_finalizers(env, stored, &finalizers).await?;
-    Ok(env.primary.store().get(stored.key()).unwrap_or_else(|| stored.clone()))
+    let patched = patch_finalizers(env, stored, &finalizers).await?;
+    let is_guarded = |cached: &Arc<Stored>| {
+        let meta = cached.meta();
+        meta.uid == patched.meta().uid && (meta.has_finalizer(finalizer) || meta.deletion_timestamp().is_some())
+    };
+    Ok(env.primary.store().get(stored.key()).filter(is_guarded).unwrap_or(patched))
 }
 
 /// Removes the finalizer. An object that is already gone is a success.
@@ -30,7 +37,7 @@ pub(super) async fn remove(env: &ReconcileEnv, stored: &Arc<Stored>, finalizer: 
             forget(env, stored).await;
             Ok(())
         }
-        other => other,
+        other => other.map(drop),
     }
 }
 
@@ -54,7 +61,12 @@ async fn forget(env: &ReconcileEnv, stored: &Stored) {
     env.primary.store().push_and_wait(gone).await;
 }
 
-async fn patch_finalizers(env: &ReconcileEnv, stored: &Arc<Stored>, finalizers: &[String]) -> Result<(), ApiError> {
+/// Replaces the list of finalizers, and returns the object as the response has it.
+async fn patch_finalizers(
+    env: &ReconcileEnv,
+    stored: &Arc<Stored>,
+    finalizers: &[String],
+) -> Result<Arc<Stored>, ApiError> {
     env.writer.patch_stored(&target(env, stored), "", MERGE_PATCH, &patch(stored, finalizers)).await
 }
 

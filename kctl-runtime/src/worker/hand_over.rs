@@ -69,7 +69,7 @@ impl<C: Reconcile> Pool<C> {
         let target = Target { by: key, source, namespace: meta.namespace(), name: meta.name() };
         let patch = ring.labels().hand_over_patch(stored);
         let handed_over = match source.unreadable(key) {
-            None => self.env.writer.patch_stored(&target, "", MERGE_PATCH, &patch).await,
+            None => self.env.writer.patch_stored(&target, "", MERGE_PATCH, &patch).await.map(drop),
             Some(_) => self.env.writer.patch_unreadable(&target, MERGE_PATCH, &patch).await,
         };
         match handed_over {

@@ -561,6 +561,31 @@ async fn slots_gained_during_lists_drop_no_key() {
     assert_eq!(world.finish().await, ["a Outdated { in_a_row: 1 }", "a RequeueAfter(60s)"]);
 }
 
+#[tokio::test]
+async fn object_lost_after_the_patch_has_its_finalizer() {
+    let object = |uid: &str, version: u64, finalizers: &str| {
+        let identity = format!(r#""namespace":"default","name":"a","uid":"{uid}","resourceVersion":"{version}""#);
+        format!(r#"{{"metadata":{{{identity},"finalizers":[{finalizers}]}}}}"#)
+    };
+    for successor in [None, Some(object("2", 7, ""))] {
+        let response = object("1", 6, r#""test/cleanup""#);
+        let server = tower::service_fn(move |_request: http::Request<Body>| {
+            let body = Body::from(response.clone().into_bytes());
+            std::future::ready(Ok::<_, Infallible>(http::Response::new(body)))
+        });
+        let primary = Source::new(Client::new(server, "default"), WatchConfig::of::<ConfigMap>(), Arc::default());
+        tokio::spawn(primary.store().clone().write());
+        // The watch is past the patch when its response arrives.
+        let listed = successor.iter().map(|json| primary.accept(json).unwrap()).collect();
+        primary.store().push_and_wait(Delta::Replace(None, listed, "7".into())).await;
+        let stored = primary.accept(&object("1", 5, "")).unwrap();
+        let mut env = env(Test::spec());
+        Arc::get_mut(&mut env).expect("nothing else has it").primary = Arc::new(primary);
+        let added = finalizer::add(&ReconcileEnv::new(&env, 0), &stored, "test/cleanup").await.unwrap();
+        assert!(added.meta().uid == stored.meta().uid && added.meta().has_finalizer("test/cleanup"), "{successor:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn cancelled_worker_hands_back_its_key() {
     let world = World::new(|_| {}, act(|_, _| std::future::pending())).await;

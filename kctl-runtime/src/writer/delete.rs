@@ -38,7 +38,7 @@ impl Writer {
             options["propagationPolicy"] = policy.name().into();
         }
         let body = encode(&operation, &options)?;
-        let path = self.path(target, "", "");
+        let path = self.path(target, &operation, "", "")?;
         let response = self.send(target, &operation, Method::DELETE, &path, Some(("application/json", body))).await;
         let gone = || Delta::Gone(target.key(), uid.into());
         let store = target.source.store();

@@ -13,7 +13,7 @@ use super::{
     target::Target,
 };
 use crate::{
-    object::{Object, Readable},
+    object::{Object, Readable, Stored},
     own_writes,
     queue::BackoffEffect,
     transport::ApiError,
@@ -48,24 +48,24 @@ impl Writer {
         let operation = target.operation("update");
         let whole = with_type_meta(target.kind(), object).map_err(|error| serialization_error(&operation, &error))?;
         let body = encode(&operation, &whole)?;
-        let path = self.path(target, "", "");
+        let path = self.path(target, &operation, "", "")?;
         let response = self.send(target, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
         store_response(target, &operation, response, BackoffEffect::Reset).await
     }
 
-    /// Sends a patch whose result only the cache needs, which saves decoding it.
+    /// Sends a patch and returns the new state in the form of the cache, which saves decoding it.
     ///
-    /// The response is cached as JSON. Finalizers are written this way, since only the next reconcile reads the result.
+    /// Finalizers are written this way, since only a reconcile reads the result.
     pub(crate) async fn patch_stored(
         &self,
         target: &Target<'_>,
         subresource: &str,
         content_type: &str,
         patch: &Value,
-    ) -> Result<(), ApiError> {
+    ) -> Result<Arc<Stored>, ApiError> {
         let operation = target.operation_at("patch", subresource);
         let body = encode(&operation, patch)?;
-        let path = self.path(target, subresource, "");
+        let path = self.path(target, &operation, subresource, "")?;
         let sent = Some((content_type, body));
         let response = self.send(target, &operation, Method::PATCH, &path, sent).await?;
         store_response_undecoded(target, &operation, response, effect_of_patch(subresource, patch)).await
@@ -83,7 +83,7 @@ impl Writer {
     ) -> Result<(), ApiError> {
         let operation = target.operation("patch");
         let body = encode(&operation, patch)?;
-        let path = self.path(target, "", "");
+        let path = self.path(target, &operation, "", "")?;
         let SentWrite { text, uncertain } =
             self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
         if remove_ended(target, &text).await {
@@ -108,7 +108,7 @@ impl Writer {
         let apply = content_type == APPLY_PATCH;
         let operation = target.operation_at(if apply { "apply" } else { "patch" }, subresource);
         let body = encode(&operation, patch)?;
-        let path = self.path(target, subresource, if apply { "&force=true" } else { "" });
+        let path = self.path(target, &operation, subresource, if apply { "&force=true" } else { "" })?;
         let response = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
         store_response(target, &operation, response, effect_of_patch(subresource, patch)).await
     }

@@ -37,8 +37,8 @@ pub(super) async fn store_response_undecoded(
     operation: &Operation,
     done: SentWrite,
     effect: BackoffEffect,
-) -> Result<(), ApiError> {
-    accept_and_store(target, operation, done, effect).await.map(drop)
+) -> Result<Arc<Stored>, ApiError> {
+    accept_and_store(target, operation, done, effect).await.map(|(object, _text)| object)
 }
 
 /// Stores the object in a response, or removes it if the write has ended it. Returns the object and the text of the

@@ -68,13 +68,26 @@ impl Writer {
     }
 
     /// Returns the path of an object or subresource, with the field manager and further options.
-    pub(super) fn path(&self, target: &Target<'_>, subresource: &str, options: &str) -> String {
-        format!(
+    ///
+    /// # Errors
+    /// [`ApiError::Unsendable`] for an object without a name.
+    pub(super) fn path(
+        &self,
+        target: &Target<'_>,
+        operation: &Operation,
+        subresource: &str,
+        options: &str,
+    ) -> Result<String, ApiError> {
+        if target.name.is_empty() {
+            // The path would be that of the collection, so a DELETE would end all of its objects.
+            return Err(ApiError::Unsendable { operation: operation.into(), cause: "the name is empty".into() });
+        }
+        Ok(format!(
             "{}/{}{subresource}?fieldManager={}{options}",
             target.kind().path(target.namespace),
             url::escape(target.name),
             url::escape(&self.manager)
-        )
+        ))
     }
 }
 

@@ -48,7 +48,7 @@ impl Writer {
     pub(crate) async fn scale(&self, target: &Target<'_>, uid: &str, replicas: i32) -> Result<(), ApiError> {
         let operation = target.operation("scale").on_subresource();
         let body = encode(&operation, &json!({ "metadata": { "uid": uid }, "spec": { "replicas": replicas } }))?;
-        let path = self.path(target, "/scale", "");
+        let path = self.path(target, &operation, "/scale", "")?;
         let SentWrite { text, uncertain } =
             self.send(target, &operation, Method::PATCH, &path, Some((MERGE_PATCH, body))).await?;
         // The `Scale` has the version of the scaled object, which the watch delivers, or else a read.
@@ -122,7 +122,7 @@ impl Writer {
     ) -> Result<(Operation, SentWrite), ApiError> {
         let operation = target.operation(format!("create {subresource} of")).on_subresource();
         let body = encode(&operation, body)?;
-        let path = self.path(target, &format!("/{subresource}"), "");
+        let path = self.path(target, &operation, &format!("/{subresource}"), "")?;
         let sent = Some(("application/json", body));
         let done = self.send(target, &operation, Method::POST, &path, sent).await?;
         Ok((operation, done))

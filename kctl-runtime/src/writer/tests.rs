@@ -15,7 +15,11 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, time::Instant};
 use tower::service_fn;
 
-use super::{objects::MERGE_PATCH, target::Target, *};
+use super::{
+    objects::{APPLY_PATCH, MERGE_PATCH},
+    target::Target,
+    *,
+};
 use crate::{
     object::{Kind, Readable},
     source::{Source, WatchConfig},
@@ -57,6 +61,23 @@ async fn get_without_a_name_is_not_sent() {
     let (client, key) = (Client::new(server, "default"), ObjectKey::new(Some("a"), ""));
     let error = Writer::new("test").get::<Pod>(&client, "", &Kind::of::<Pod>(), &key).await.unwrap_err();
     assert_eq!(error.to_string(), "get Pod a/: not sent: the name is empty");
+}
+
+#[tokio::test]
+async fn write_without_a_name_is_not_sent() {
+    let source = answering::<Pod>(&json!({ "kind": "Status" })).await;
+    let (writer, key, patch) = (Writer::new("test"), ObjectKey::new(Some("a"), "web"), json!({}));
+    let target = Target { by: &key, source: &source, namespace: Some("a"), name: "" };
+    let results = [
+        ("delete", writer.delete(&target, "1", None).await),
+        ("patch", writer.patch_stored(&target, "", MERGE_PATCH, &patch).await.map(drop)),
+        ("patch", writer.patch_unreadable(&target, MERGE_PATCH, &patch).await),
+        ("apply", writer.patch::<Pod>(&target, "", APPLY_PATCH, &patch).await.map(drop)),
+        ("update", writer.update(&target, &Pod::default()).await.map(drop)),
+    ];
+    for (verb, result) in results {
+        assert_eq!(result.unwrap_err().to_string(), format!("{verb} Pod a/: not sent: the name is empty"));
+    }
 }
 
 /// Returns a source of a server with this response to each request. Its cache has the object `x`.

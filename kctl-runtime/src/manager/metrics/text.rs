@@ -100,12 +100,35 @@ fn prometheus_text(open: &str) -> String {
 
 /// Prints bucket bounds as Go does, because dashboards query `le="5"` and `le="1.048576e+06"`.
 fn with_bound_as_in_go(sample: &str) -> Cow<'_, str> {
-    let parts = sample.split_once("{le=\"").and_then(|(name, rest)| Some((name, rest.split_once('"')?)));
-    let Some((name, (bound, rest))) = parts else { return sample.into() };
+    let Some((before, bound, after)) = split_at_bound(sample) else { return sample.into() };
     match bound.parse::<f64>().ok().filter(|bound| bound.is_finite()) {
-        Some(bound) => format!("{name}{{le=\"{}\"{rest}", format_as_in_go(bound)).into(),
+        Some(bound) => format!("{before}{}{after}", format_as_in_go(bound)).into(),
         None => sample.into(),
     }
+}
+
+/// Returns the bound of a bucket, with the text before and after it. The constant labels of a registry precede `le`.
+fn split_at_bound(sample: &str) -> Option<(&str, &str, &str)> {
+    let (_name, mut labels) = sample.split_once('{').filter(|(name, _)| name.ends_with("_bucket"))?;
+    loop {
+        let (label, rest) = labels.split_once("=\"")?;
+        let (value, after) = rest.split_at(closing_quote(rest)?);
+        if label == "le" {
+            return Some((&sample[..sample.len() - rest.len()], value, after));
+        }
+        labels = after.strip_prefix("\",")?;
+    }
+}
+
+/// Returns the index of the first quote that is not escaped.
+fn closing_quote(value: &str) -> Option<usize> {
+    let mut escaped = false;
+    let quote = value.char_indices().find(|(_, letter)| {
+        let closes = *letter == '"' && !escaped;
+        escaped = *letter == '\\' && !escaped;
+        closes
+    });
+    quote.map(|(at, _)| at)
 }
 
 /// Prints a number as Go's client library: with an exponent of at least two digits below 0.0001 and from a million on
@@ -189,5 +212,21 @@ mod tests {
             let sample = |bound: &str| format!("size_bucket{{le=\"{bound}\",verb=\"GET\"}} 1\n");
             assert_eq!(Format::Prometheus.finish(sample(bound)), sample(expected));
         }
+    }
+
+    #[test]
+    fn bounds_behind_constant_labels_are_converted() {
+        for (labels, expected) in [
+            (r#"app="web",le="5.0""#, r#"app="web",le="5""#),
+            (r#"app="a",zone="b",le="5.0",verb="GET""#, r#"app="a",zone="b",le="5",verb="GET""#),
+            (r#"app="x\",le=\"7.0\"",le="5.0""#, r#"app="x\",le=\"7.0\"",le="5""#),
+            (r#"file="5.0",le="+Inf""#, r#"file="5.0",le="+Inf""#),
+            (r#"file="5.0""#, r#"file="5.0""#),
+        ] {
+            let sample = |labels: &str| format!("size_bucket{{{labels}}} 1\n");
+            assert_eq!(Format::Prometheus.finish(sample(labels)), sample(expected));
+        }
+        let gauge = "price{le=\"5.0\"} 1\n";
+        assert_eq!(Format::Prometheus.finish(gauge.into()), gauge, "a label of the user");
     }
 }

@@ -147,8 +147,15 @@ impl Source {
                     tracing::error!(%error, cause = %error.source, "object can't be deserialized; the cache keeps its last readable state");
                 }
                 // A list may end after its scope was removed, and nothing would forget its objects then.
-                if let Some(unread) = unread.filter(|unread| self.follows(unread.key())) {
-                    self.unreadable.add(unread, error.source.to_string());
+                if let Some(unread) = unread.filter(|unread| self.follows(unread.key()))
+                    && self.unreadable.add(unread, error.source.to_string())
+                {
+                    tracing::error!(
+                        kind = %self.config.kind,
+                        max = UNREADABLE_MAX,
+                        "too many objects can't be deserialized: further ones get no Event, no cleanup and no move to \
+                         another shard; correct the objects, or the type that reads them"
+                    );
                 }
                 None
             }

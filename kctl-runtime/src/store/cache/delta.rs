@@ -60,3 +60,28 @@ pub enum Delta {
     /// This process deleted the object with this uid, and it is gone.
     Gone(ObjectKey, Uid),
 }
+
+impl Delta {
+    /// Returns `true` if the delta may add, list or remove a scope. Other deltas leave a complete store complete, and
+    /// an incomplete one incomplete.
+    pub(in crate::store) fn affects_scopes(&self) -> bool {
+        match self {
+            Self::Replace(..)
+            | Self::Restore(..)
+            | Self::Incomplete(_)
+            | Self::Clear(_)
+            | Self::Absent(_)
+            | Self::Close(_)
+            | Self::ListDuringWatch(..)
+            | Self::Listing(_)
+            | Self::Join(..) => true,
+            Self::Apply(_)
+            | Self::Delete(_)
+            | Self::Drop(_)
+            | Self::Bookmark(..)
+            | Self::Unselected(..)
+            | Self::Written(_)
+            | Self::Gone(..) => false,
+        }
+    }
+}
