@@ -18,6 +18,17 @@ pub(crate) enum JsonPath<'a> {
     Key(&'a JsonPath<'a>, &'a str),
 }
 
+impl JsonPath<'_> {
+    /// Returns `true` for a field below this field of the root, at any depth.
+    pub(crate) fn is_below(&self, root_field: &str) -> bool {
+        match self {
+            Self::Root => false,
+            Self::Field(Self::Field(Self::Root, name), _) => *name == root_field,
+            Self::Field(parent, _) | Self::Item(parent, _) | Self::Key(parent, _) => parent.is_below(root_field),
+        }
+    }
+}
+
 impl fmt::Display for JsonPath<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -5,13 +5,12 @@
 //! annotation is the only record of what client-side apply owned: its writes are recorded as updates by the manager
 //! `kubectl-client-side-apply`.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::{
-    Conflict, Request,
-    field_set::path_text,
+    Request,
+    field_set::FieldSet,
+    managed::Manager,
     shape::Position,
     typed::{compare, field_set},
 };
@@ -33,7 +32,11 @@ fn last_applied(object: &Value) -> Option<&str> {
 
 /// Returns the conflicts without fields whose live value kubectl has applied on the client side. A conflict is dropped
 /// if the annotation and the live object agree on the field. An annotation that is not JSON allows nothing.
-pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Vec<Conflict>) -> Vec<Conflict> {
+pub(super) fn without_allowed<'m>(
+    request: &Request<'_>,
+    live: &Value,
+    conflicts: Vec<(&'m Manager, FieldSet)>,
+) -> Vec<(&'m Manager, FieldSet)> {
     if request.manager != KUBECTL || conflicts.is_empty() {
         return conflicts;
     }
@@ -42,9 +45,9 @@ pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Ve
     let position = Position::root(request.schema);
     let changes = compare(position, &last, live);
     let set = field_set(position, &last);
-    let set = set.difference(&changes.modified).difference(&changes.added).difference(&changes.removed);
-    let allowed: HashSet<String> = set.paths().iter().map(|path| path_text(path)).collect();
-    conflicts.into_iter().filter(|conflict| !allowed.contains(&conflict.field)).collect()
+    let allowed = set.difference(&changes.modified).difference(&changes.added).difference(&changes.removed);
+    let remaining = conflicts.into_iter().map(|(manager, set)| (manager, set.difference(&allowed)));
+    remaining.filter(|(_, set)| !set.is_empty()).collect()
 }
 
 /// Updates the annotation with the applied object, if the object has the annotation. The string ends with a line break,

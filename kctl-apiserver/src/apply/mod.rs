@@ -45,7 +45,7 @@ use serde_json::{Map, Value};
 
 use self::{
     adapt::adapt_managers,
-    field_set::path_text,
+    field_set::{FieldSet, path_text},
     managed::{Managed, Manager, Operation, Owned, stripped_fields},
     merge::merge_into,
     prune::prune,
@@ -65,6 +65,10 @@ use crate::{json_path::value_at, registry::kind::Subresource, schema::Schema};
 /// The manager of fields that existed before the first apply, if the object had no managers (`NewSkipNonAppliedManager`
 /// upstream).
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// The bytes of the paths in a conflict error. Beyond them, no further conflict is reported: a path repeats the keys
+/// above it, so the paths of a small object could take gigabytes.
+const CONFLICT_PATHS_SIZE_MAX: usize = 1024 * 1024;
 
 /// A write of an object and its field manager.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +127,8 @@ impl Conflict {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum ApplyError {
-    /// Other managers own fields with other values; the client may force the apply. Clients see 409 `Conflict`.
+    /// Other managers own fields with other values; the client may force the apply. Clients see 409 `Conflict`. Only
+    /// the first conflicts are reported if there are many with long paths.
     #[error("{}", conflict_text(.0))]
     Conflicts(Vec<Conflict>),
     /// The applied object has `metadata.managedFields`. Clients see 400 `BadRequest`.
@@ -264,7 +269,7 @@ fn apply_typed(
     if !request.force {
         let conflicts = last_applied::without_allowed(request, live, conflicts(&managed, &manager, &changes));
         if !conflicts.is_empty() {
-            return Err(ApplyError::Conflicts(conflicts));
+            return Err(ApplyError::Conflicts(reported_conflicts(&conflicts)));
         }
     }
     changes.take_from_others(&mut managed, Some(&manager));
@@ -294,14 +299,26 @@ fn is_equal_but_managers(live: &Value, object: &Value) -> bool {
     live.len() == object.len() && live.iter().all(is_same)
 }
 
-/// Returns the fields of other managers that have changed.
-fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Conflict> {
+/// Returns the fields of each other manager that have changed.
+fn conflicts<'m>(managed: &'m Managed, manager: &Manager, changes: &Changes) -> Vec<(&'m Manager, FieldSet)> {
     let others = managed.iter().filter(|(other, _)| *other != manager);
-    let conflicts = others.flat_map(|(other, owned)| {
-        let paths = owned.set.intersection(changes.set_in(&owned.api_version)).paths();
-        paths.into_iter().map(|path| Conflict { manager: other.clone(), field: path_text(&path) })
-    });
-    conflicts.collect()
+    let sets = others.map(|(other, owned)| (other, owned.set.intersection(changes.set_in(&owned.api_version))));
+    sets.filter(|(_, set)| !set.is_empty()).collect()
+}
+
+/// Returns the conflicts that an error reports: all, until their paths have more than [`CONFLICT_PATHS_SIZE_MAX`] bytes
+/// together.
+fn reported_conflicts(conflicts: &[(&Manager, FieldSet)]) -> Vec<Conflict> {
+    let all = conflicts.iter().flat_map(|(manager, set)| set.paths().into_iter().map(move |path| (*manager, path)));
+    let reported = all.map(|(manager, path)| Conflict { manager: manager.clone(), field: path_text(&path) });
+    let mut size = 0;
+    reported
+        .take_while(|conflict| {
+            let fits = size <= CONFLICT_PATHS_SIZE_MAX;
+            size += conflict.field.len();
+            fits
+        })
+        .collect()
 }
 
 /// Updates `metadata.managedFields` after a create, update or patch: the manager takes over the changed fields, and

@@ -89,6 +89,19 @@ fn conflicts_name_each_owner_of_a_field() {
 }
 
 #[test]
+fn conflicts_with_long_paths_are_bounded() {
+    let data = |value: &str| -> Value {
+        let fields = (0..300).map(|n| (format!("{n:010000}"), value.into()));
+        json!({ "data": fields.collect::<Map<String, Value>>() })
+    };
+    let live = apply_object(None, "m1", &config_map(&data("1")));
+    let other = config_map(&data("2"));
+    let conflicts = conflicts_of(&request(&other, "m2"), &live, &other);
+    let size: usize = conflicts.iter().map(|(_, field)| field.len()).sum();
+    assert!((CONFLICT_PATHS_SIZE_MAX..CONFLICT_PATHS_SIZE_MAX + 20_000).contains(&size), "{size}");
+}
+
+#[test]
 fn empty_map_is_owned_without_its_entries() {
     let live = apply_object(None, "m2", &config_map(&json!({"data": {"a": "1"}})));
     let live = apply_object(Some(&live), "m1", &config_map(&json!({"data": {}})));

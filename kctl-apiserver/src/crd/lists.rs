@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::embedded::child_path;
+use super::{embedded::child_path, validate::is_limit_reached};
 use crate::{
     field::Field,
     field_errors::{Errors, FieldError},
@@ -68,6 +68,9 @@ fn report_duplicates(keys: impl Iterator<Item = Value>, path: &str, errors: &mut
     for (i, key) in keys.enumerate() {
         let n = n_seen.entry(key.to_string()).or_insert(0_usize);
         *n += 1;
+        if is_limit_reached(errors, path) {
+            return;
+        }
         if *n == 2 {
             errors.duplicate(&format!("{path}[{i}]"));
         }
@@ -83,7 +86,8 @@ fn report_duplicates(keys: impl Iterator<Item = Value>, path: &str, errors: &mut
 /// - `metadata`: valid if present, but a name is not required.
 pub(super) fn validate_embedded_objects(schema: Schema, object: &Value, path: &str, errors: &mut Errors) {
     walk(schema, object, path, &mut |schema, value, path| {
-        if value.is_object() && schema.flag("x-kubernetes-embedded-resource") {
+        let is_embedded = value.is_object() && schema.flag("x-kubernetes-embedded-resource");
+        if is_embedded && !is_limit_reached(errors, path) {
             embedded_object(&Field::new(value, path, errors));
         }
     });

@@ -15,7 +15,8 @@ const KEPT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// Removes the fields that the schema does not declare and returns the paths of the first [`REPORTED_LEN_MAX`], such as
-/// `spec.list[0].field`. Map keys get a dot too, unlike in field errors.
+/// `spec.list[0].field`. Map keys get a dot too, unlike in field errors. If all of them are below `status`, or none is,
+/// the first path of the other part follows.
 ///
 /// Metadata is compared with the fields of `ObjectMeta`. Empty fields of embedded metadata are removed without being
 /// reported. Upstream: `pruning/algorithm.go` and `objectmeta/coerce.go` in `pkg/apiserver/schema` of
@@ -54,14 +55,21 @@ enum ValueKind {
 /// Collects the paths of removed fields.
 #[derive(Default)]
 struct PrunedPaths {
-    /// Fields below a removed field are not listed. Invariant: at most [`REPORTED_LEN_MAX`].
+    /// Fields below a removed field are not listed. Invariant: at most [`REPORTED_LEN_MAX`] and one more.
     paths: Vec<String>,
+    /// `true` if a path below `status` is recorded.
+    has_status: bool,
+    /// `true` if another path is recorded.
+    has_other: bool,
 }
 
 impl PrunedPaths {
-    /// Records a removed field.
+    /// Records a removed field. The effect of an apply depends on the parts of the object that have lost fields
+    /// (`Unpersisted::decide`), so the first field of each part is recorded beyond the limit.
     fn record(&mut self, path: &JsonPath<'_>) {
-        if self.paths.len() < REPORTED_LEN_MAX {
+        let is_recorded = if path.is_below("status") { &mut self.has_status } else { &mut self.has_other };
+        if self.paths.len() < REPORTED_LEN_MAX || !*is_recorded {
+            *is_recorded = true;
             self.paths.push(path.to_string());
         }
     }
@@ -174,6 +182,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn first_field_of_the_status_is_always_recorded() {
+        let part = json!({ "type": "object" });
+        let schema = json!({ "type": "object", "properties": { "spec": part, "status": part } });
+        let fields: serde_json::Map<String, Value> = (0..150).map(|n| (format!("f{n}"), n.into())).collect();
+        let mut object = json!({ "spec": fields, "status": { "a": 1, "b": 2 } });
+        let paths = prune(Schema::structural(&schema), &mut object);
+        assert_eq!(paths.len(), REPORTED_LEN_MAX + 1);
+        assert_eq!(paths[REPORTED_LEN_MAX], "status.a");
+        assert_eq!(object, json!({ "spec": {}, "status": {} }));
+    }
 
     /// Takes minutes if each item gets a path of its own.
     #[test]

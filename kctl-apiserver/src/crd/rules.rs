@@ -22,6 +22,7 @@ use super::{
     correlation::{CorrelatedValue, Lineage},
     field_path, rule_validation,
     typed::Typed,
+    validate::is_limit_reached,
 };
 use crate::schema::{ListType, Schema};
 use crate::{
@@ -187,6 +188,9 @@ impl Rules {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
+                    if is_limit_reached(found.errors, path) {
+                        return;
+                    }
                     let lineage = lineage.field(name, &compared);
                     let before = OldValue { old: old.and_then(|old| old.get(name)), lineage };
                     if let Some(rules) = self.fields.get(name) {
@@ -201,6 +205,9 @@ impl Rules {
                 let Some(rules) = &self.items else { return };
                 let old_items = self.items_by_keys(old);
                 for (i, (item, lineage)) in items.iter().zip(lineage.items(items.len(), &compared)).enumerate() {
+                    if is_limit_reached(found.errors, path) {
+                        return;
+                    }
                     let before = OldValue { old: old_items.get(&self.keys_of(item)).copied(), lineage };
                     rules.check(item, before, &format!("{path}[{i}]"), found);
                 }
@@ -233,7 +240,12 @@ impl Rules {
                 continue;
             };
             match kind {
-                RuleFailure::Fails if !rule.names_old && before.lineage.is_unchanged() => found.forgiven.push(error),
+                RuleFailure::Fails if !rule.names_old && before.lineage.is_unchanged() => {
+                    // Further rules are evaluated even so: one of them may fail for a changed value.
+                    if !is_limit_reached(found.forgiven, path) {
+                        found.forgiven.push(error);
+                    }
+                }
                 RuleFailure::Fails | RuleFailure::NotEvaluated => found.errors.push(error),
                 RuleFailure::CostExceeded => {
                     found.errors.push(error);

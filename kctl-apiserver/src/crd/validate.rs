@@ -17,6 +17,15 @@ use crate::{
     pattern,
 };
 
+/// The bytes of the paths of errors. Beyond them, no further items and fields are checked. A path repeats the keys
+/// above it, so the paths of the errors of a 3 MB object could take hundreds of gigabytes.
+const ERROR_PATHS_SIZE_MAX: usize = 10 * 1024 * 1024;
+
+/// Returns `true` if so many errors with at least the path of a value are found that none is added below it.
+pub(super) fn is_limit_reached(errors: &Errors, path: &str) -> bool {
+    errors.len().saturating_mul(path.len()) > ERROR_PATHS_SIZE_MAX
+}
+
 /// Validates an object after pruning and defaulting. Returns no errors if it is valid.
 ///
 /// Embedded metadata that is not a valid `ObjectMeta` is not reported: kube-apiserver rejects it while decoding.
@@ -252,6 +261,9 @@ fn validate_list(schema: Schema, items: &[Value], path: &str, past: Option<Corre
     if let Some(schema) = schema.items() {
         let pasts = past.map(CorrelatedValue::items).unwrap_or_default();
         for (i, item) in items.iter().enumerate() {
+            if is_limit_reached(&outcome.errors, path) {
+                break;
+            }
             let path = format!("{path}[{i}]");
             outcome.merge(match pasts.get(i).copied().flatten() {
                 Some(past) => validate_ratcheting(schema, past, &path),
@@ -273,6 +285,9 @@ fn validate_object(schema: Schema, value: &Value, path: &str, past: Option<Corre
         _ => format!("{path}.{name}"),
     };
     for (name, value) in fields {
+        if is_limit_reached(&outcome.errors, path) {
+            break;
+        }
         if let Some(field) = schema.field(name) {
             // Both objects are converted to one version, so these fields cannot show whether they changed.
             let is_meta = path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
@@ -283,7 +298,7 @@ fn validate_object(schema: Schema, value: &Value, path: &str, past: Option<Corre
         }
     }
     for name in schema.json()["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if !fields.contains_key(name) {
+        if !fields.contains_key(name) && !is_limit_reached(&outcome.errors, path) {
             outcome.errors.required(&join(name), "");
         }
     }

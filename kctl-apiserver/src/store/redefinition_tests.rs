@@ -1,8 +1,14 @@
-//! Tests of stored objects after the schema in their CRD has changed.
+//! Tests of stored objects and of watches after the schema in their CRD has changed.
 
+use futures::TryStreamExt;
+use http::Request;
+use kube::{
+    Client,
+    api::{DynamicObject, WatchEvent},
+};
 use serde_json::{Value, json};
 
-use crate::{ApiServer, test_folder::TestFolder};
+use crate::{ApiServer, User, faults::Faults, test_folder::TestFolder};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const THING: &str = "/apis/example.com/v1/namespaces/default/things/a";
@@ -56,4 +62,31 @@ async fn fields_follow_the_schema_across_restarts() {
     assert_eq!(written["spec"], json!({ "b": "filled" }));
     redefine(&restarted, &first).await;
     assert_eq!(restarted.succeed("GET", THING, &Value::Null).await["spec"], json!({}), "it was written without");
+}
+
+/// The watch reads its events only after all writes, so it has to stop at the change of the CRD.
+#[tokio::test]
+async fn watch_under_faults_ends_at_redefinition() {
+    let text = json!({ "type": "string" });
+    let server = ApiServer::new();
+    define(&server, &json!({ "a": text })).await;
+    let things = "/apis/example.com/v1/namespaces/default/things";
+    let create = async |name: &str| {
+        let body = json!({ "apiVersion": "example.com/v1", "kind": "Thing", "metadata": { "name": name } });
+        server.succeed("POST", things, &body).await
+    };
+    let faults = Faults::seeded(0);
+    let client = Client::new(server.faulty(User::admin(), &faults.connection("app")), "default");
+    let path = format!("{things}?watch=true&resourceVersion={}", server.revision());
+    let request = Request::get(path).body(Vec::new()).unwrap();
+    let events = client.request_events::<DynamicObject>(request).await.unwrap();
+    create("before").await;
+    redefine(&server, &json!({ "b": text })).await;
+    create("after").await;
+    let events: Vec<WatchEvent<DynamicObject>> = events.try_collect().await.unwrap();
+    let named = events.iter().map(|event| match event {
+        WatchEvent::Added(thing) => thing.metadata.name.clone().unwrap_or_default(),
+        other => format!("{other:?}"),
+    });
+    assert_eq!(named.collect::<Vec<_>>(), ["before"]);
 }

@@ -154,7 +154,7 @@ fn check_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(
     if media_type(info) == "application/json-patch+json" {
         messages.extend(patch::json::unknown_and_duplicate_fields(&info.body));
     }
-    messages.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+    messages.extend(unknown.iter().take(decode::REPORTED_LEN_MAX).map(|path| format!("unknown field \"{path}\"")));
     report_fields(info, messages).map_err(BodyError::Content)
 }
 

@@ -76,6 +76,27 @@ fn cel_rule_over_step_limit_fails_validation() {
     check(&list("self.filter(a, a > 0).all(b, [1, 2].exists(c, b >= c))"), &json!(numbers), None, &[]);
 }
 
+/// A list of 100,000 items would take gigabytes for its errors without a bound.
+#[test]
+fn errors_below_long_keys_are_bounded() {
+    let key = "k".repeat(1_000_000);
+    let count = |items: &Value, value: &Value| {
+        let list = json!({"type": "array", "x-kubernetes-list-type": "set", "items": items});
+        let schema = json!({"type": "object", "additionalProperties": list});
+        let schema = Schema::structural(&schema);
+        let object = json!({ key.clone(): value });
+        let mut errors = validate(schema, &object, None);
+        Rules::compile(schema).validate(schema, &object, None, &mut errors);
+        errors.len()
+    };
+    let pairs: Vec<usize> = (0..100).flat_map(|n| [n, n]).collect();
+    let rule = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 500"}]});
+    assert_eq!(count(&json!({"type": "integer"}), &json!(pairs)), 11, "duplicates");
+    assert_eq!(count(&json!({"type": "integer", "minimum": 500}), &json!([1])), 1);
+    assert_eq!(count(&json!({"type": "integer", "minimum": 500}), &json!(pairs)), 11, "numbers");
+    assert_eq!(count(&rule, &json!((0..100).collect::<Vec<_>>())), 11, "rules");
+}
+
 /// Takes minutes if the whole list is compared for each item.
 #[test]
 fn many_unchanged_items_are_ratcheted() {

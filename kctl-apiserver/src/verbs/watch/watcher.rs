@@ -15,7 +15,7 @@ use crate::{
     faults::{Gate, GateDecision, Opened, newest},
     state::State,
     status::StatusError,
-    store::Event,
+    store::{Event, Table},
     verbs::output_form::EventOrder,
 };
 
@@ -198,7 +198,7 @@ impl Watcher {
             return Next::Nothing;
         }
         let Some(table) = state.store.known_table(&self.start.resource.id) else { return Next::Nothing };
-        let end = (table.redefined_revision() != self.start.definition).then(|| table.redefined_revision());
+        let end = self.redefinition(table);
         let Some(events) = table.since(self.start.revision) else {
             return Next::TooOld(table.compacted_revision());
         };
@@ -220,22 +220,31 @@ impl Watcher {
     }
 
     /// Reads the history like [`Self::read`], for a client under faults, one event at a time. Faults can hold, repeat
-    /// or merge events of this client, or end its watch; the history itself is unchanged.
+    /// or merge events of this client, or end its watch; the history itself is unchanged. If the CRD changes while the
+    /// watch is paused, the watch ends without the held events.
     fn read_under_faults(&mut self) -> Next {
         let state = self.state.clone();
         let mut state = state.lock();
         let current = state.store.revision;
         let Some(mut gate) = self.start.gate.take() else { return Next::Nothing };
         let table = state.store.table(&self.start.resource.id);
-        let over = table.redefined_revision() != self.start.definition;
+        let end = self.redefinition(table);
         let next = match table.since(self.start.revision) {
             _ if self.start.revision > current => Next::Nothing,
             None => Next::TooOld(table.compacted_revision()),
             Some(_) if gate.is_expired() => Next::TooOld(current),
-            Some(events) => self.deliver_events(&mut gate, events.cloned().collect(), current),
+            Some(events) => {
+                let events = events.take_while(|event| end.is_none_or(|end| event.revision < end));
+                self.deliver_events(&mut gate, events.cloned().collect(), current)
+            }
         };
         self.start.gate = Some(gate);
-        if over && matches!(next, Next::Nothing) { Next::Over } else { next }
+        if end.is_some() && matches!(next, Next::Nothing) { Next::Over } else { next }
+    }
+
+    /// Returns the revision at which the CRD has changed, if it has since the start of the watch.
+    fn redefinition(&self, table: &Table) -> Option<u64> {
+        Some(table.redefined_revision()).filter(|revision| *revision != self.start.definition)
     }
 
     /// Delivers events through the gate of faults. The revision moves only past events that were delivered, so that a
