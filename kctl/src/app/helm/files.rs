@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    ffi::OsString,
     io::ErrorKind,
     path::{Path, PathBuf},
 };
@@ -20,6 +19,7 @@ use super::{
 use crate::app::{
     difference::{Difference, describe},
     output::check_folder,
+    replace::replace,
 };
 
 /// First lines of a new `values.yaml`.
@@ -159,6 +159,7 @@ fn write_or_compare(files: &[(String, String)], folder: &Path, mode: Mode) -> Re
         match (mode, old) {
             (Mode::Write, old) => {
                 std::fs::create_dir_all(file.parent().unwrap_or(folder)).context(file.display())?;
+                // People edit these files, so a full disk or a crash must leave the old text.
                 let is_shared = old.is_some() && !path.starts_with("templates/");
                 let written = if is_shared { replace(&file, text) } else { std::fs::write(&file, text) };
                 written.context(file.display())?;
@@ -176,25 +177,6 @@ fn write_or_compare(files: &[(String, String)], folder: &Path, mode: Mode) -> Re
         }
     }
     Ok(different)
-}
-
-/// Replaces a file that people edit. The new text is renamed over it when it is complete, so that a full disk or a crash
-/// leaves the old one.
-fn replace(file: &Path, text: &str) -> std::io::Result<()> {
-    // A link remains: its target is replaced.
-    let target = file.canonicalize()?;
-    // A file that the user protects is not replaced by a rename.
-    let old = std::fs::OpenOptions::new().append(true).open(&target)?.metadata()?;
-    let mut name = OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(".kctl");
-    let new = target.with_file_name(name);
-    let written = std::fs::write(&new, text)
-        .and_then(|()| std::fs::set_permissions(&new, old.permissions()))
-        .and_then(|()| std::fs::rename(&new, &target));
-    written.inspect_err(|_error| {
-        let _absent = std::fs::remove_file(&new);
-    })
 }
 
 /// Returns a file's text; `None` if there is no such file.
