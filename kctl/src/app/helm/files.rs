@@ -209,8 +209,8 @@ fn is_of(key: &str, dependencies: &[String]) -> bool {
 
 /// Returns templates that an earlier run generated and this one did not.
 ///
-/// Looks at all folders below `templates/`. A file without the generator's first line belongs to the user and is never
-/// stale. The result is sorted, since the order of a directory listing is not defined.
+/// Looks at all folders below `templates/`, and follows no links to folders. A file without the generator's first line belongs
+/// to the user and is never stale. The result is sorted, since the order of a directory listing is not defined.
 fn stale(chart: &Chart, folder: &Path) -> Result<Vec<String>> {
     let generated: BTreeSet<PathBuf> = chart.files.iter().map(|file| folder.join(&file.path)).collect();
     let mut found = Vec::new();
@@ -220,8 +220,10 @@ fn stale(chart: &Chart, folder: &Path) -> Result<Vec<String>> {
             continue;
         }
         for entry in std::fs::read_dir(&parent).context(parent.display())? {
-            let path = entry.context(parent.display())?.path();
-            if path.is_dir() {
+            let entry = entry.context(parent.display())?;
+            let path = entry.path();
+            // A link to a folder may lead out of the chart, or back to a folder above it.
+            if entry.file_type().context(path.display())?.is_dir() {
                 folders.push(path);
             } else if !generated.contains(&path)
                 && std::fs::read(&path).is_ok_and(|bytes| bytes.starts_with(GENERATED.as_bytes()))
@@ -409,6 +411,16 @@ mod tests {
 
         std::fs::copy(folder.0.join("templates/rbac/b.yaml"), folder.0.join("templates/rbac/old.yaml")).unwrap();
         assert!(folder.check(&chart).contains("stale templates, which are no longer generated: "));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn linked_folders_have_no_stale_templates() {
+        let folder = Folder::new("links");
+        let chart = chart(&["tag"], "1.0.0");
+        write_chart(&chart, &folder.0, Mode::Write).unwrap();
+        std::os::unix::fs::symlink("..", folder.0.join("templates/loop")).unwrap();
+        assert_eq!(folder.check(&chart), "");
     }
 
     #[test]
