@@ -7,7 +7,7 @@ use kctl_runtime::{
     reconcile::{Error, Result},
     trace::Trace,
 };
-use opentelemetry::{KeyValue, SpanId, TraceId, trace::TracerProvider as _};
+use opentelemetry::{Key, KeyValue, SpanId, TraceId, trace::TracerProvider as _};
 use opentelemetry_otlp::SpanExporter;
 use opentelemetry_sdk::{
     Resource,
@@ -21,6 +21,9 @@ static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
 /// Environment variables with the address of a collector; without any of them nothing is sent.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/// The attribute with the name of the program.
+const SERVICE_NAME: &str = "service.name";
 
 /// Uses the trace id of the current reconcile, and random ids elsewhere.
 ///
@@ -66,11 +69,16 @@ where
 fn provider(app: &str, builder: TracerProviderBuilder) -> SdkTracerProvider {
     // `Resource::builder` reads both `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`. The app's name is only a
     // default.
-    let named = std::env::var_os("OTEL_SERVICE_NAME").is_some();
-    let resource = Resource::builder();
-    let name = KeyValue::new("service.name", app.to_owned());
-    let resource = if named { resource } else { resource.with_attribute(name) };
-    builder.with_id_generator(Ids::default()).with_resource(resource.build()).build()
+    let detected = Resource::builder().build();
+    let name = KeyValue::new(SERVICE_NAME, app.to_owned());
+    let resource = if is_named(&detected) { detected } else { Resource::builder().with_attribute(name).build() };
+    builder.with_id_generator(Ids::default()).with_resource(resource).build()
+}
+
+/// Returns `true` if the environment names the program. Otherwise the SDK makes up a name such as `unknown_service:web`.
+fn is_named(detected: &Resource) -> bool {
+    let name = detected.get(&Key::from_static_str(SERVICE_NAME));
+    name.is_some_and(|name| !name.as_str().starts_with("unknown_service"))
 }
 
 /// Sends pending spans; the exporter's timeout bounds the wait.
@@ -156,6 +164,15 @@ mod tests {
         };
         assert!(trace("reconcile").is_some(), "{received:?}");
         assert_eq!(trace("reconcile"), trace("inner"), "{received:?}");
+    }
+
+    #[test]
+    fn made_up_service_name_is_no_name() {
+        for (name, expected) in [("shop", true), ("unknown_service:web", false), ("unknown_service", false)] {
+            let detected = Resource::builder_empty().with_attribute(KeyValue::new(SERVICE_NAME, name)).build();
+            assert_eq!(is_named(&detected), expected, "{name}");
+        }
+        assert!(!is_named(&Resource::builder_empty().build()));
     }
 
     #[tokio::test]
