@@ -82,25 +82,35 @@ fn is_named(detected: &Resource) -> bool {
 }
 
 /// Sends pending spans; the exporter's timeout bounds the wait.
-pub(super) fn flush() {
-    if let Some(provider) = PROVIDER.get()
-        && let Err(error) = provider.shutdown()
-    {
+pub(super) async fn flush() {
+    let Some(provider) = PROVIDER.get() else { return };
+    if let Err(error) = shut_down(provider.clone()).await {
         tracing::warn!(%error, "the last spans were not sent");
     }
+}
+
+/// Shuts a provider down. It blocks another thread, because the exporter's connection is a task of this runtime, which may
+/// have one thread alone.
+async fn shut_down(provider: SdkTracerProvider) -> Result<(), String> {
+    let ended = tokio::task::spawn_blocking(move || provider.shutdown()).await;
+    ended.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
 #[cfg(all(test, feature = "testing"))]
 mod tests {
     use std::{process::Stdio, time::Duration};
 
+    use opentelemetry::trace::Tracer as _;
     use opentelemetry_otlp::WithExportConfig;
     use opentelemetry_sdk::{
-        error::OTelSdkResult,
+        error::{OTelSdkError, OTelSdkResult},
         trace::{SpanData, SpanExporter},
     };
     use parking_lot::Mutex;
-    use tokio::io::{AsyncBufReadExt, BufReader};
+    use tokio::{
+        io::{AsyncBufReadExt, BufReader},
+        sync::{mpsc, oneshot},
+    };
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
@@ -152,7 +162,7 @@ mod tests {
             opentelemetry_otlp::SpanExporter::builder().with_tonic().with_endpoint(endpoint).build().unwrap();
         let provider = provider("does", SdkTracerProvider::builder().with_batch_exporter(exporter));
         reconcile(&provider).await;
-        tokio::task::spawn_blocking(move || provider.shutdown()).await.unwrap().unwrap();
+        shut_down(provider).await.unwrap();
         drop(collector.stdin.take());
         let mut received = Vec::new();
         while let Some(line) = lines.next_line().await.unwrap() {
@@ -164,6 +174,32 @@ mod tests {
         };
         assert!(trace("reconcile").is_some(), "{received:?}");
         assert_eq!(trace("reconcile"), trace("inner"), "{received:?}");
+    }
+
+    /// Exports by a task of the runtime, as a connection does.
+    #[derive(Debug)]
+    struct ByTask(mpsc::UnboundedSender<oneshot::Sender<()>>);
+
+    impl SpanExporter for ByTask {
+        async fn export(&self, _batch: Vec<SpanData>) -> OTelSdkResult {
+            let failed = |error: String| OTelSdkError::InternalFailure(error);
+            let (done, sent) = oneshot::channel();
+            self.0.send(done).map_err(|error| failed(error.to_string()))?;
+            sent.await.map_err(|error| failed(error.to_string()))
+        }
+    }
+
+    #[tokio::test]
+    async fn runtime_with_one_thread_sends_the_last_spans() {
+        let (exporter, mut batches) = mpsc::unbounded_channel();
+        let connection = tokio::spawn(async move {
+            let batch: Option<oneshot::Sender<()>> = batches.recv().await;
+            batch.is_some_and(|done| done.send(()).is_ok())
+        });
+        let provider = provider("does", SdkTracerProvider::builder().with_batch_exporter(ByTask(exporter)));
+        provider.tracer("kctl").in_span("last", |_context| {});
+        shut_down(provider).await.unwrap();
+        assert!(connection.await.unwrap(), "the span was exported");
     }
 
     #[test]
