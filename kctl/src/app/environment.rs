@@ -77,17 +77,17 @@ fn names_a_cluster(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Pa
 }
 
 /// Returns `true` for a pipe, as shells write `KUBECONFIG=<(…)`: clients read it like a file.
+#[cfg(unix)]
 fn is_pipe(path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::FileTypeExt;
-        std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
-    }
-    #[cfg(not(unix))]
-    {
-        let _no_pipe_has_a_path = path;
-        false
-    }
+    use std::os::unix::fs::FileTypeExt;
+
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+/// Returns `false`: no path leads to the pipe of another process.
+#[cfg(not(unix))]
+fn is_pipe(_path: &Path) -> bool {
+    false
 }
 
 #[cfg(test)]
