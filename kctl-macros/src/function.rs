@@ -7,7 +7,7 @@
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
 use syn::{
-    Attribute, FnArg, GenericArgument, GenericParam, Ident, PathArguments, Result, ReturnType, Signature, Type,
+    Attribute, FnArg, GenericArgument, GenericParam, Ident, PathArguments, Result, ReturnType, Safety, Signature, Type,
     TypeGroup, TypeParen, Visibility,
     ext::IdentExt,
     parse::{Parse, ParseStream},
@@ -60,6 +60,15 @@ impl Function {
             errors.push(self.receiver_or_name(), code, &what, "move the function out of the `impl`");
         }
         !is_method
+    }
+
+    /// Reports an `unsafe` function with `code`. The generated code calls the function, and rustc would report that call at
+    /// the return type.
+    pub(crate) fn check_safe(&self, attribute: &str, code: Code, errors: &mut Errors) {
+        if let Safety::Unsafe(word) = &self.sig.safety {
+            let what = format!("`{attribute}` must be applied to a function that is safe to call");
+            errors.push(word, code, &what, "remove `unsafe`, and write it around the unsafe code of the body");
+        }
     }
 
     /// Returns the part of the signature that makes the function generic: its type parameters, or the type of a
@@ -434,6 +443,32 @@ mod tests {
             let function: Function = syn::parse_str(head).unwrap();
             let found = function.generic_part().map(|part| part.to_string());
             assert_eq!(found.as_deref(), expected, "{head}");
+        }
+    }
+
+    #[test]
+    fn unsafe_function_is_one_mistake() {
+        let admission = quote!(
+            unsafe fn f(web: &Web) -> Result<()> {}
+        );
+        let conversion = quote!(
+            unsafe fn f(old: v1::Web) -> Result<v2::Web> {}
+        );
+        let interpreter = quote!(
+            unsafe fn f(web: &Web) -> Result<bool> {}
+        );
+        let controller = quote!(
+            async unsafe fn f(web: Arc<Web>, cx: Context<f>) -> Result<Action> {}
+        );
+        for expanded in [
+            crate::admission::expand(quote!(validate), &admission),
+            crate::conversion::expand(quote!(), &conversion),
+            crate::interpreter::expand(quote!(op = InterpretHealth), &interpreter),
+            crate::controller::expand(quote!(), &controller),
+        ] {
+            let text = expanded.to_string();
+            assert!(text.contains("a function that is safe to call"), "{text}");
+            assert_eq!(text.matches("compile_error").count(), 1, "{text}");
         }
     }
 

@@ -63,7 +63,7 @@ pub(crate) struct Registration {
 }
 
 impl FunctionAttribute {
-    /// Returns the free function below the attribute, and reports one that is generic.
+    /// Returns the free function below the attribute, and reports one that is `unsafe` or generic.
     ///
     /// # Errors
     ///
@@ -83,6 +83,7 @@ impl FunctionAttribute {
         if !function.check_free(self.name, self.misplaced, errors) {
             return Err(std::mem::take(errors).into_error());
         }
+        function.check_safe(self.name, self.misplaced, errors);
         if let Some(generic) = function.generic_part() {
             let what = format!("{} can't be generic: {}", self.subject, self.generic_reason);
             errors.push(generic, self.generic, &what, self.generic_help);

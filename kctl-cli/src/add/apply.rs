@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::{
     Added,
     error::AddFailure,
-    files::{read, replace, write_new},
-    project::{BYTE_ORDER_MARK, Project},
+    files::{read, replace, without_start, write_new},
+    project::Project,
     source::{self, Insertion},
 };
 use crate::new::{format_file, format_source, remove_empty};
@@ -36,13 +36,13 @@ impl Project {
     pub(super) fn apply(&self, added: &Added) -> Result<(), AddFailure> {
         let mut by_hand = Vec::new();
         let whole = read(&self.root)?;
-        let root = whole.trim_start_matches(BYTE_ORDER_MARK);
-        let mark = &whole[..whole.len() - root.len()];
+        let root = without_start(&whole);
+        let start = &whole[..whole.len() - root.len()];
         self.check_names(added, root)?;
         let changed_root = Self::changed_root(root, added).map(|text| Change {
             path: self.root.clone(),
             old: whole.clone(),
-            new: format!("{mark}{text}"),
+            new: format!("{start}{text}"),
         });
         let changed_manifest = self.changed_manifest(added, &mut by_hand)?;
         let changed: Vec<Change> = [changed_manifest, changed_root].into_iter().flatten().collect();

@@ -13,6 +13,18 @@ pub(super) fn read(path: &Path) -> Result<String, AddFailure> {
     std::fs::read_to_string(path).map_err(|source| AddFailure::File { path: path.into(), source })
 }
 
+/// The byte order mark with which some editors begin a file.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Returns source without its byte order mark and without a first line such as `#!/usr/bin/env`. The offsets of its syntax
+/// count neither.
+pub(super) fn without_start(text: &str) -> &str {
+    let text = text.trim_start_matches(BYTE_ORDER_MARK);
+    let Some(line) = syn::parse_file(text).ok().and_then(|file| file.shebang) else { return text };
+    let rest = &text[line.len()..];
+    rest.strip_prefix('\n').unwrap_or(rest)
+}
+
 /// Replaces a file of the user. The new text is renamed over it when it is complete, so that a full disk or a crash leaves
 /// the old one.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), AddFailure> {

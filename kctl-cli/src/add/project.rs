@@ -8,12 +8,9 @@ use std::{
 use super::{
     Added,
     error::AddFailure,
-    files::{read, rust_files},
+    files::{read, rust_files, without_start},
     source::{self, Kind},
 };
-
-/// The byte order mark with which some editors begin a file. Offsets of its syntax don't count it.
-pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The project that is changed.
 pub(super) struct Project {
@@ -85,7 +82,7 @@ impl Project {
             let path =
                 if file == root { "crate".to_owned() } else { of_library.unwrap_or_else(|| format!("crate::{stem}")) };
             let syntax = |message| AddFailure::Syntax { path: file.clone(), message };
-            kinds.extend(source::kinds(read(&file)?.trim_start_matches(BYTE_ORDER_MARK), &path).map_err(syntax)?);
+            kinds.extend(source::kinds(without_start(&read(&file)?), &path).map_err(syntax)?);
         }
         Ok(Self { folder: folder.into(), root, kinds, library })
     }

@@ -23,11 +23,12 @@ pub(super) struct Insertion {
 }
 
 impl Insertion {
-    /// Returns the source with the insertion.
+    /// Returns the source with the insertion, whose line breaks are those of the source's first line.
     pub(super) fn apply(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        text.insert_str(self.at, &self.text);
-        text
+        let is_crlf = text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n"));
+        let (before, after) = text.split_at(self.at);
+        let inserted = if is_crlf { self.text.replace('\n', "\r\n") } else { self.text.clone() };
+        format!("{before}{inserted}{after}")
     }
 }
 
@@ -645,6 +646,8 @@ mod tests {
         assert_eq!(declared("mod a; // é\nfn f() {}\n"), "mod a;\nmod b; // é\nfn f() {}\n");
         assert_eq!(declared("mod a;\n\n/// C.\nmod c;\n"), "mod a;\n\nmod b;\n/// C.\nmod c;\n");
         assert_eq!(declared("mod a { fn f() {} }\n"), "mod b;\n\nmod a { fn f() {} }\n");
+        assert_eq!(declared("mod a;\r\nfn f() {}\r\n"), "mod a;\r\nmod b;\r\nfn f() {}\r\n");
+        assert_eq!(declared("fn f() {}\r\n"), "mod b;\r\n\r\nfn f() {}\r\n");
     }
 
     #[test]

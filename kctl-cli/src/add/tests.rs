@@ -191,17 +191,21 @@ fn project_is_unchanged_if_it_cannot_be_read() {
 }
 
 #[test]
-fn byte_order_mark_moves_no_line() {
-    let folder = Folder::new("mark", &format!("\u{feff}{MAIN}"));
-    folder.add(controller("bar")).unwrap();
-    let main = folder.text("src/main.rs");
-    let start = "\u{feff}//! Ours.\nmod bar;\n\nuse kctl::prelude::*;\n";
-    assert!(
-        main.starts_with(start) && main.ends_with("()\n        .controller::<bar::reconcile_bar>()\n}\n"),
-        "{main}"
-    );
-    folder.add(Addition::Version { version: "v1".into(), kind: Some("Shop".into()) }).unwrap();
-    assert!(folder.text("src/shop_v1.rs").contains("pub host: String"));
+fn start_of_a_file_moves_no_line() {
+    let shebang = "#!/usr/bin/env -S cargo run --manifest-path\n";
+    let both = format!("\u{feff}{shebang}");
+    for (name, start) in [("mark", "\u{feff}"), ("shebang", shebang), ("both", both.as_str())] {
+        let folder = Folder::new(name, &format!("{start}{MAIN}"));
+        folder.add(controller("bar")).unwrap();
+        let main = folder.text("src/main.rs");
+        let expected = format!("{start}//! Ours.\nmod bar;\n\nuse kctl::prelude::*;\n");
+        assert!(
+            main.starts_with(&expected) && main.ends_with("()\n        .controller::<bar::reconcile_bar>()\n}\n"),
+            "{main}"
+        );
+        folder.add(Addition::Version { version: "v1".into(), kind: Some("Shop".into()) }).unwrap();
+        assert!(folder.text("src/shop_v1.rs").contains("pub host: String"));
+    }
 }
 
 /// The attributes of a kind with names that its file imports or declares.

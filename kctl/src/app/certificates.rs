@@ -286,9 +286,9 @@ impl CertificateMaintainer {
                 continue;
             }
             let bundle = ByteString(stored.bundle().into_bytes());
-            let mut patch = vec![
-                json!({ "op": "test", "path": "/metadata/resourceVersion", "value": object["metadata"]["resourceVersion"] }),
-            ];
+            // If the object has changed, the answer is 409. A failed `test` would be 422, which is no conflict.
+            let version = &object["metadata"]["resourceVersion"];
+            let mut patch = vec![json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": version })];
             patch.extend(missing.iter().map(|(at, _)| json!({ "op": "add", "path": at, "value": bundle })));
             let path = format!("{path}?fieldManager={}", self.certificates.manager);
             let _patched: Value = self.patch(&path, "application/json-patch+json", &patch.into()).await?;

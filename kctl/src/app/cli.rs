@@ -253,7 +253,7 @@ async fn run_logged(app: App, options: RunOptions, command: &clap::Command) -> R
     }
     let ran = Box::pin(run::run(app, options)).await;
     #[cfg(feature = "otel")]
-    super::otel::flush();
+    super::otel::flush().await;
     if let Err(error) = &ran {
         let error = format!("{error:?}");
         if log::is_json() {

@@ -71,9 +71,23 @@ fn names_a_cluster(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Pa
         return true;
     }
     match variable(KUBECONFIG).filter(|list| !list.is_empty()) {
-        Some(list) => names_a_file(&list),
+        Some(list) => names_a_file(&list) || std::env::split_paths(&list).any(|path| is_pipe(&path)),
         None => home.is_some_and(|home| home.join(".kube/config").exists()),
     }
+}
+
+/// Returns `true` for a pipe, as shells write `KUBECONFIG=<(…)`: clients read it like a file.
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+/// Returns `false`: no path leads to the pipe of another process.
+#[cfg(not(unix))]
+fn is_pipe(_path: &Path) -> bool {
+    false
 }
 
 #[cfg(test)]
@@ -104,5 +118,14 @@ mod tests {
             assert_eq!(names, expected, "{variables:?}, home: {has_home}");
         }
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn kubeconfig_from_a_pipe_names_a_cluster() {
+        use std::os::fd::AsRawFd;
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let path = OsString::from(format!("/dev/fd/{}", reader.as_raw_fd()));
+        assert!(names_a_cluster(|name| (name == KUBECONFIG).then(|| path.clone()), None));
     }
 }

@@ -63,6 +63,7 @@ mod output;
 mod rbac_check;
 #[cfg(feature = "testing")]
 mod reconciles;
+mod replace;
 #[cfg(feature = "testing")]
 mod required_kinds;
 mod ring;

@@ -7,7 +7,7 @@ use kctl_runtime::{
     reconcile::{Error, Result},
     trace::Trace,
 };
-use opentelemetry::{KeyValue, SpanId, TraceId, trace::TracerProvider as _};
+use opentelemetry::{Key, KeyValue, SpanId, TraceId, trace::TracerProvider as _};
 use opentelemetry_otlp::SpanExporter;
 use opentelemetry_sdk::{
     Resource,
@@ -21,6 +21,9 @@ static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
 /// Environment variables with the address of a collector; without any of them nothing is sent.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/// The attribute with the name of the program.
+const SERVICE_NAME: &str = "service.name";
 
 /// Uses the trace id of the current reconcile, and random ids elsewhere.
 ///
@@ -66,33 +69,48 @@ where
 fn provider(app: &str, builder: TracerProviderBuilder) -> SdkTracerProvider {
     // `Resource::builder` reads both `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`. The app's name is only a
     // default.
-    let named = std::env::var_os("OTEL_SERVICE_NAME").is_some();
-    let resource = Resource::builder();
-    let name = KeyValue::new("service.name", app.to_owned());
-    let resource = if named { resource } else { resource.with_attribute(name) };
-    builder.with_id_generator(Ids::default()).with_resource(resource.build()).build()
+    let detected = Resource::builder().build();
+    let name = KeyValue::new(SERVICE_NAME, app.to_owned());
+    let resource = if is_named(&detected) { detected } else { Resource::builder().with_attribute(name).build() };
+    builder.with_id_generator(Ids::default()).with_resource(resource).build()
+}
+
+/// Returns `true` if the environment names the program. Otherwise the SDK makes up a name such as `unknown_service:web`.
+fn is_named(detected: &Resource) -> bool {
+    let name = detected.get(&Key::from_static_str(SERVICE_NAME));
+    name.is_some_and(|name| !name.as_str().starts_with("unknown_service"))
 }
 
 /// Sends pending spans; the exporter's timeout bounds the wait.
-pub(super) fn flush() {
-    if let Some(provider) = PROVIDER.get()
-        && let Err(error) = provider.shutdown()
-    {
+pub(super) async fn flush() {
+    let Some(provider) = PROVIDER.get() else { return };
+    if let Err(error) = shut_down(provider.clone()).await {
         tracing::warn!(%error, "the last spans were not sent");
     }
+}
+
+/// Shuts a provider down. It blocks another thread, because the exporter's connection is a task of this runtime, which may
+/// have one thread alone.
+async fn shut_down(provider: SdkTracerProvider) -> Result<(), String> {
+    let ended = tokio::task::spawn_blocking(move || provider.shutdown()).await;
+    ended.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
 #[cfg(all(test, feature = "testing"))]
 mod tests {
     use std::{process::Stdio, time::Duration};
 
+    use opentelemetry::trace::Tracer as _;
     use opentelemetry_otlp::WithExportConfig;
     use opentelemetry_sdk::{
-        error::OTelSdkResult,
+        error::{OTelSdkError, OTelSdkResult},
         trace::{SpanData, SpanExporter},
     };
     use parking_lot::Mutex;
-    use tokio::io::{AsyncBufReadExt, BufReader};
+    use tokio::{
+        io::{AsyncBufReadExt, BufReader},
+        sync::{mpsc, oneshot},
+    };
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
@@ -144,7 +162,7 @@ mod tests {
             opentelemetry_otlp::SpanExporter::builder().with_tonic().with_endpoint(endpoint).build().unwrap();
         let provider = provider("does", SdkTracerProvider::builder().with_batch_exporter(exporter));
         reconcile(&provider).await;
-        tokio::task::spawn_blocking(move || provider.shutdown()).await.unwrap().unwrap();
+        shut_down(provider).await.unwrap();
         drop(collector.stdin.take());
         let mut received = Vec::new();
         while let Some(line) = lines.next_line().await.unwrap() {
@@ -156,6 +174,41 @@ mod tests {
         };
         assert!(trace("reconcile").is_some(), "{received:?}");
         assert_eq!(trace("reconcile"), trace("inner"), "{received:?}");
+    }
+
+    /// Exports by a task of the runtime, as a connection does.
+    #[derive(Debug)]
+    struct ByTask(mpsc::UnboundedSender<oneshot::Sender<()>>);
+
+    impl SpanExporter for ByTask {
+        async fn export(&self, _batch: Vec<SpanData>) -> OTelSdkResult {
+            let failed = |error: String| OTelSdkError::InternalFailure(error);
+            let (done, sent) = oneshot::channel();
+            self.0.send(done).map_err(|error| failed(error.to_string()))?;
+            sent.await.map_err(|error| failed(error.to_string()))
+        }
+    }
+
+    #[tokio::test]
+    async fn runtime_with_one_thread_sends_the_last_spans() {
+        let (exporter, mut batches) = mpsc::unbounded_channel();
+        let connection = tokio::spawn(async move {
+            let batch: Option<oneshot::Sender<()>> = batches.recv().await;
+            batch.is_some_and(|done| done.send(()).is_ok())
+        });
+        let provider = provider("does", SdkTracerProvider::builder().with_batch_exporter(ByTask(exporter)));
+        provider.tracer("kctl").in_span("last", |_context| {});
+        shut_down(provider).await.unwrap();
+        assert!(connection.await.unwrap(), "the span was exported");
+    }
+
+    #[test]
+    fn made_up_service_name_is_no_name() {
+        for (name, expected) in [("shop", true), ("unknown_service:web", false), ("unknown_service", false)] {
+            let detected = Resource::builder_empty().with_attribute(KeyValue::new(SERVICE_NAME, name)).build();
+            assert_eq!(is_named(&detected), expected, "{name}");
+        }
+        assert!(!is_named(&Resource::builder_empty().build()));
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ mod interpreters;
 mod manifests;
 
 use std::{
-    io::{ErrorKind, Read, Write},
+    io::{ErrorKind, Read},
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
@@ -35,6 +35,7 @@ use super::{
     certificates::{Certificates, READ_INTERVAL, trusting_paths},
     names,
     rbac_check::ExtraRole,
+    replace::replace,
     webhook_functions::{check_service, hosts},
 };
 
@@ -475,7 +476,7 @@ fn host_of(url: &str) -> Option<String> {
     url.host().map(|host| host.trim_matches(['[', ']']).to_owned())
 }
 
-/// Writes a file, unless it exists with contents that kctl did not write.
+/// Writes a file, unless it exists with contents that kctl did not write. Its readers see the old text or the new one.
 fn write(file: &Path, yaml: &str) -> Result<()> {
     let beginning = match std::fs::metadata(file) {
         Ok(metadata) if !metadata.is_file() => {
@@ -493,19 +494,27 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error).context(file.display()),
     };
-    // A link whose target is missing is not followed: `create_new` fails on it.
-    let Some(start) = beginning else {
-        let written = std::fs::File::create_new(file);
-        return written.and_then(|mut new| write!(new, "{WRITTEN_BY}{yaml}")).context(file.display());
-    };
-    // `mktemp` creates an empty file.
-    if !start.is_empty() && start != WRITTEN_BY.as_bytes() {
-        return Err(Error::from(format!(
-            "{}: kctl did not write this file and does not replace it\nhelp: remove it, or name another file",
-            file.display()
-        )));
+    match beginning {
+        // A link whose target is missing is not followed: `create_new` fails on it. An empty file is replaced below.
+        None => drop(std::fs::File::create_new(file).context(file.display())?),
+        // `mktemp` creates an empty file.
+        Some(start) if start.is_empty() || start == WRITTEN_BY.as_bytes() => {}
+        Some(_) => {
+            return Err(Error::from(format!(
+                "{}: kctl did not write this file and does not replace it\nhelp: remove it, or name another file",
+                file.display()
+            )));
+        }
     }
-    std::fs::write(file, format!("{WRITTEN_BY}{yaml}")).context(file.display())
+    let text = format!("{WRITTEN_BY}{yaml}");
+    let written = replace(file, &text).or_else(|error| match error.kind() {
+        // A file in a folder that takes no second one, or a file that is a mount, can only be written in place.
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::ResourceBusy => {
+            std::fs::write(file, &text)
+        }
+        _ => Err(error),
+    });
+    written.context(file.display())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! | code | mistake |
 //! |---|---|
-//! | K0001 | a method |
+//! | K0001 | a method, or an `unsafe` function |
 //! | K0002, K0009 | `of` on a function; none on a struct, or one that is not a type |
 //! | K0003, K0004, K0005 | not `async`, generic, without a result |
 //! | K0006, K0007, K0008 | the parameters, their order and their types |
@@ -63,7 +63,7 @@ pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mu
     kind.inspect(|kind| report_spec_as_kind(kind, errors)).cloned()
 }
 
-/// Reports a function that is not `async`, is generic, or returns nothing.
+/// Reports a function that is not `async`, is `unsafe` or generic, or returns nothing.
 fn check_head(function: &Function, errors: &mut Errors) {
     let signature = &function.sig;
     let name = &signature.ident;
@@ -71,6 +71,7 @@ fn check_head(function: &Function, errors: &mut Errors) {
         let help = format!("write `async fn {name}`");
         errors.push(signature.fn_token, codes::NOT_ASYNC, "a reconcile function must be `async`", &help);
     }
+    function.check_safe("#[controller]", codes::NOT_ON_A_CONTROLLER, errors);
     if let Some(generic) = function.generic_part() {
         let help = "name the kind, and move shared code into a generic helper function";
         errors.push(

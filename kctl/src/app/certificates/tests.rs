@@ -223,6 +223,35 @@ async fn any_replica_restores_a_lost_ca_bundle() {
     write(&server).await.unwrap();
 }
 
+/// Returns a client that changes the configuration before each of its patches of it arrives.
+fn overtaken(server: &ApiServer) -> Client {
+    let (service, other) = (server.service_as(User::admin()), Client::new(server.service(), "default"));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_overtaken = request.method() == Method::PATCH && request.uri().path() == PATH;
+        let (service, other) = (service.clone(), other.clone());
+        async move {
+            if is_overtaken {
+                let change = serde_json::to_vec(&json!({ "metadata": { "labels": { "team": "shop" } } })).unwrap();
+                let change = Request::patch(PATH).header("content-type", "application/merge-patch+json").body(change);
+                let _changed: Value = other.request(change.unwrap()).await.unwrap();
+            }
+            service.oneshot(request).await
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test]
+async fn changed_configuration_is_a_conflict() {
+    let (server, [mut leader, _standby]) = world([ElectionRole::Leader, ElectionRole::Standby]).await;
+    leader.client = overtaken(&server);
+    let error = leader.pass(Timestamp::now()).await.unwrap_err();
+    assert!(error.is_conflict(), "{error}");
+    leader.client = Client::new(server.service(), "default");
+    leader.pass(Timestamp::now()).await.unwrap();
+    assert_eq!(authorities(&server), 1);
+}
+
 /// Returns a client whose requests with this method get no response, except those about Leases.
 fn silent_at(server: &ApiServer, method: Method) -> Client {
     let service = server.service_as(User::admin());

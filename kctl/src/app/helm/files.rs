@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    ffi::OsString,
     io::ErrorKind,
     path::{Path, PathBuf},
 };
@@ -20,6 +19,7 @@ use super::{
 use crate::app::{
     difference::{Difference, describe},
     output::check_folder,
+    replace::replace,
 };
 
 /// First lines of a new `values.yaml`.
@@ -159,6 +159,7 @@ fn write_or_compare(files: &[(String, String)], folder: &Path, mode: Mode) -> Re
         match (mode, old) {
             (Mode::Write, old) => {
                 std::fs::create_dir_all(file.parent().unwrap_or(folder)).context(file.display())?;
+                // People edit these files, so a full disk or a crash must leave the old text.
                 let is_shared = old.is_some() && !path.starts_with("templates/");
                 let written = if is_shared { replace(&file, text) } else { std::fs::write(&file, text) };
                 written.context(file.display())?;
@@ -176,25 +177,6 @@ fn write_or_compare(files: &[(String, String)], folder: &Path, mode: Mode) -> Re
         }
     }
     Ok(different)
-}
-
-/// Replaces a file that people edit. The new text is renamed over it when it is complete, so that a full disk or a crash
-/// leaves the old one.
-fn replace(file: &Path, text: &str) -> std::io::Result<()> {
-    // A link remains: its target is replaced.
-    let target = file.canonicalize()?;
-    // A file that the user protects is not replaced by a rename.
-    let old = std::fs::OpenOptions::new().append(true).open(&target)?.metadata()?;
-    let mut name = OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(".kctl");
-    let new = target.with_file_name(name);
-    let written = std::fs::write(&new, text)
-        .and_then(|()| std::fs::set_permissions(&new, old.permissions()))
-        .and_then(|()| std::fs::rename(&new, &target));
-    written.inspect_err(|_error| {
-        let _absent = std::fs::remove_file(&new);
-    })
 }
 
 /// Returns a file's text; `None` if there is no such file.
@@ -227,8 +209,8 @@ fn is_of(key: &str, dependencies: &[String]) -> bool {
 
 /// Returns templates that an earlier run generated and this one did not.
 ///
-/// Looks at all folders below `templates/`. A file without the generator's first line belongs to the user and is never
-/// stale. The result is sorted, since the order of a directory listing is not defined.
+/// Looks at all folders below `templates/`, and follows no links to folders. A file without the generator's first line belongs
+/// to the user and is never stale. The result is sorted, since the order of a directory listing is not defined.
 fn stale(chart: &Chart, folder: &Path) -> Result<Vec<String>> {
     let generated: BTreeSet<PathBuf> = chart.files.iter().map(|file| folder.join(&file.path)).collect();
     let mut found = Vec::new();
@@ -238,8 +220,10 @@ fn stale(chart: &Chart, folder: &Path) -> Result<Vec<String>> {
             continue;
         }
         for entry in std::fs::read_dir(&parent).context(parent.display())? {
-            let path = entry.context(parent.display())?.path();
-            if path.is_dir() {
+            let entry = entry.context(parent.display())?;
+            let path = entry.path();
+            // A link to a folder may lead out of the chart, or back to a folder above it.
+            if entry.file_type().context(path.display())?.is_dir() {
                 folders.push(path);
             } else if !generated.contains(&path)
                 && std::fs::read(&path).is_ok_and(|bytes| bytes.starts_with(GENERATED.as_bytes()))
@@ -427,6 +411,16 @@ mod tests {
 
         std::fs::copy(folder.0.join("templates/rbac/b.yaml"), folder.0.join("templates/rbac/old.yaml")).unwrap();
         assert!(folder.check(&chart).contains("stale templates, which are no longer generated: "));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn linked_folders_have_no_stale_templates() {
+        let folder = Folder::new("links");
+        let chart = chart(&["tag"], "1.0.0");
+        write_chart(&chart, &folder.0, Mode::Write).unwrap();
+        std::os::unix::fs::symlink("..", folder.0.join("templates/loop")).unwrap();
+        assert_eq!(folder.check(&chart), "");
     }
 
     #[test]

@@ -96,5 +96,22 @@ fn configuration_is_not_written_through_a_dangling_link() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+#[cfg(unix)]
+#[test]
+fn configuration_is_replaced_as_a_whole() {
+    let folder = std::env::temp_dir().join(format!("kctl-webhook-replaced-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (file, reader) = (folder.join("config.yaml"), folder.join("reader.yaml"));
+    write(&file, "kind: A\n").unwrap();
+    // The same file under a second name, like one that is open.
+    std::fs::hard_link(&file, &reader).unwrap();
+    write(&file, "kind: B\n").unwrap();
+    for (path, yaml) in [(&reader, "kind: A\n"), (&file, "kind: B\n")] {
+        assert_eq!(std::fs::read_to_string(path).unwrap(), format!("{WRITTEN_BY}{yaml}"));
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "the temporary file is gone");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[cfg(feature = "karmada")]
 pub(super) use interpreters::app;
