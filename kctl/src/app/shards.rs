@@ -168,13 +168,13 @@ fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Ti
             "{is_in} Its Lease {name} is missing; if an owner runs, it creates the Lease again within seconds.\n"
         ));
     };
-    let (is_expired, is_released) = (is_expired(&spec, now), is_released(&spec));
+    let (is_over, is_released) = (is_over(&spec, now), is_released(&spec));
     let owner: String = match spec.holder_identity.unwrap_or_default() {
-        owner if owner.is_empty() && is_released => {
+        owner if owner.is_empty() && (is_released || is_over) => {
             "It has no owner: no replica reconciles the key until one takes the slot.".into()
         }
         owner if owner.is_empty() => EDITED.into(),
-        owner if is_expired => format!(
+        owner if is_over => format!(
             "Its Lease is held by {owner}, but was last renewed at {} for {}s. If {owner} has crashed, no replica reconciles the key \
              until another replica takes the slot.",
             kctl_apimachinery::time::seconds(spec.renew_time.map(|time| time.0).unwrap_or_default()),
@@ -194,9 +194,15 @@ fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Ti
 
 /// Returns `true` if a Lease with a holder has expired by the clock of this machine.
 fn is_expired(spec: &LeaseSpec, now: Timestamp) -> bool {
+    has_holder(spec) && is_over(spec, now)
+}
+
+/// Returns `true` if the duration of a Lease has passed since its last renewal. Then its last holder has stopped its work,
+/// even if a person has removed it.
+fn is_over(spec: &LeaseSpec, now: Timestamp) -> bool {
     let duration = Duration::from_secs(spec.lease_duration_seconds.and_then(|n| n.try_into().ok()).unwrap_or_default());
     let renewed = spec.renew_time.as_ref().map(|time| time.0).unwrap_or_default();
-    has_holder(spec) && renewed.saturating_add(duration).is_ok_and(|expiry| expiry < now)
+    renewed.saturating_add(duration).is_ok_and(|expiry| expiry < now)
 }
 
 /// Returns `true` if the last holder released the Lease. A person who removes the holder leaves the duration and the times
@@ -401,15 +407,17 @@ default/api is in slot 15. Its Lease web-slot-15 is missing; if an owner runs, i
 
     #[test]
     fn lease_emptied_by_hand_is_not_released() {
-        let explained = |lease: Lease| {
-            explain("web", &"shop".parse().unwrap(), "shards-256-by-object-v2", &[lease], at(1)).unwrap()
+        let explained = |lease: Lease, second: u32| {
+            explain("web", &"shop".parse().unwrap(), "shards-256-by-object-v2", &[lease], at(second)).unwrap()
         };
         let mut emptied = lease("web-slot-108", "");
-        let edited = explained(emptied.clone());
+        let edited = explained(emptied.clone(), 15);
         let expected = "shop is in slot 108. Its Lease was changed without a release, and its former owner may be";
         assert!(edited.contains(expected), "{edited}");
+        let over = explained(emptied.clone(), 16);
+        assert!(over.contains("It has no owner"), "{over}");
         release(&mut emptied);
-        assert!(explained(emptied).contains("It has no owner"));
+        assert!(explained(emptied, 1).contains("It has no owner"));
     }
 
     #[test]

@@ -127,6 +127,8 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
     *time.lock() = now;
     a.wait_until_read().await;
     b.wait_until_read().await;
+    // The pass after the one with the new authority records that each configuration trusts it.
+    a.wait_until_read().await;
     assert_eq!((authorities(&server), n_writes(&server, "web-b")), (2, 0), "the standby has written nothing");
 
     // The webhooks of `a` still answer, with the last certificate that it read.
