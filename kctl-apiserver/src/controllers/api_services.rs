@@ -214,25 +214,4 @@ mod tests {
         let service = server.object("apiregistration.k8s.io", "apiservices", "", "v1.apps").unwrap();
         assert_eq!(service["status"]["conditions"][0]["status"], "True");
     }
-
-    #[tokio::test(start_paused = true)]
-    async fn api_service_can_take_over_core_group() {
-        let server = ApiServer::new();
-        let name = "/apis/apiregistration.k8s.io/v1/apiservices/v1.";
-        let mut service = Value::clone(&server.object("apiregistration.k8s.io", "apiservices", "", "v1.").unwrap());
-        service["spec"]["service"] = json!({ "name": "a", "namespace": "b" });
-        service["spec"]["insecureSkipTLSVerify"] = true.into();
-        let (code, response) = ask(&server, User::admin(), "PUT", name, &service).await;
-        assert_eq!(code, 200, "{response}");
-        for (path, code) in [
-            ("/api", 503),
-            ("/api/v1", 503),
-            ("/api/v1/pods", 503),
-            ("/%61pi/v1/pods", 503),
-            ("/apis", 200),
-            ("/apis/apps/v1/deployments", 200),
-        ] {
-            assert_eq!(ask(&server, User::admin(), "GET", path, &Value::Null).await.0, code, "{path}");
-        }
-    }
 }

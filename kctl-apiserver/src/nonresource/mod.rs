@@ -39,14 +39,13 @@ const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=AP
 pub(crate) fn handle(state: &State, user: &User, parts: &Parts) -> Response<Body> {
     let (path, verb) = (parts.uri.path(), parts.method.as_str().to_lowercase());
     // A path with the form of a resource was authorized and parsed already.
-    let decoded = request::decode(path);
-    let is_of_objects = request::parse_path(&decoded).is_some();
+    let is_of_objects = request::parse_path(&request::decode(path)).is_some();
     if !is_of_objects && !authorizer::allows_path(state, user, &verb, path) {
         let error = authorizer::forbidden_path(user, &verb, path);
         return error_response(parts, &error.because(&authorizer::missing_roles(state, user, "").unwrap_or_default()));
     }
     let registry = &state.store.registry;
-    if registry.is_remote(&decoded) {
+    if registry.is_remote(path) {
         // The response of kube-aggregator for an unavailable APIService.
         return text(StatusCode::SERVICE_UNAVAILABLE, "service unavailable\n");
     }

@@ -152,14 +152,11 @@ impl Registry {
         self
     }
 
-    /// Returns `true` if the decoded path is below a group and version that is delegated to another server. The
-    /// `APIService` `v1.` delegates everything below `/api` (`AddAPIService` of kube-aggregator).
+    /// Returns `true` if the path is below a group and version that is delegated to another server.
     pub(crate) fn is_remote(&self, path: &str) -> bool {
         let mut parts = path.trim_start_matches('/').splitn(4, '/');
-        let (group, version) = match (parts.next(), parts.next(), parts.next()) {
-            (Some("api"), ..) => ("", "v1"),
-            (Some("apis"), Some(group), Some(version)) if !group.is_empty() => (group, version),
-            _ => return false,
+        let (Some("apis"), Some(group), Some(version)) = (parts.next(), parts.next(), parts.next()) else {
+            return false;
         };
         self.has_remote() && self.remote.contains(&(group.to_owned(), version.to_owned()))
     }

@@ -31,7 +31,7 @@ use crate::{
     faults::Connection,
     limits::BODY_LEN_MAX,
     nonresource,
-    request::{self, Caller, RequestInfo},
+    request::{Caller, RequestInfo},
     response::{Body, bytes_of, full, reject, respond, warn, yaml},
     state::State,
     status::StatusError,
@@ -193,7 +193,7 @@ fn run_once(
     let mut locked = state.lock();
     let registry = locked.store.registry.clone();
     // An APIService may forward the path to another server: it is not parsed as a resource of this one.
-    let is_own = !registry.is_remote(&request::decode(parts.uri.path()));
+    let is_own = !registry.is_remote(parts.uri.path());
     let parsed = is_own.then(|| RequestInfo::parse(&registry, caller.clone(), parts, body.clone(), round));
     let Some(info) = parsed.flatten() else {
         return RunOutcome::Done(run_nonresource(&mut locked, caller, parts));
