@@ -6,7 +6,7 @@
 //! cargo run --release -p apiserver-bench -- memory
 //! ```
 //!
-//! `guide/performance.md` has the results, and `benches/README.md` those of allocators and threads. The servers run one
+//! `guide/performance.md` has the results, and `benches/README.md` compares allocators and threads. The servers run one
 //! after the other. Client and server share the machine, so rates are lower than with separate machines, and only their
 //! ratio is meaningful.
 

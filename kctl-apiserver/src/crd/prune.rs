@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(object, json!({ "spec": {}, "status": {} }));
     }
 
-    /// Takes minutes if each item gets a path of its own.
+    /// Takes minutes if each item gets its own path.
     #[test]
     fn items_below_a_long_key_are_pruned() {
         let schema = json!({

@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn file_is_compacted_when_half_of_it_is_outdated() {
+    fn file_is_compacted_when_half_is_outdated() {
         let folder = TestFolder::new("journal-compact");
         let (resource, key) = (GroupResource::new("", "pods"), ("a".to_owned(), "one".to_owned()));
         let (mut journal, _, _) = Journal::open(&folder).unwrap();

@@ -2,7 +2,7 @@
 //! another script.
 //!
 //! The generator is seeded, so every machine runs the same scripts. The scripts of the first test end by a limit of
-//! steps; those of the second test may also end by a limit of time, so its numbers of answers and errors vary.
+//! steps; scripts of the second test may also end by a limit of time, so its numbers of answers and errors vary.
 #![cfg(feature = "lua")]
 
 mod generator;

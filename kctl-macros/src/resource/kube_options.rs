@@ -7,7 +7,7 @@
 //! |---|---|
 //! | K0024 | tokens that are not an option |
 //! | K0028 | `scale` or `status_subresource` without `status` |
-//! | K0043 | a kind without group, version or name, or with one that API servers reject; `root` is no name of a type |
+//! | K0043 | a kind without group, version or name, or with one that API servers reject; `root` is not a valid name of a type |
 //! | K0044 | a value without quotes |
 //! | K0045 | an unknown option |
 //! | K0083 | a value other than the allowed ones: `option_values` |

@@ -50,7 +50,7 @@ pub(crate) struct Env {
     pub(crate) traces: Arc<RwLock<Traces>>,
     /// The forms in which `apply` and `converge` last applied each object.
     pub(crate) applied: Applied,
-    /// The client of the default cluster, also if the primary is on another one.
+    /// The client of the default cluster, also if the primary is on another cluster.
     pub(crate) default_client: Client,
     /// The other clusters by name.
     pub(crate) clusters: BTreeMap<String, Client>,
@@ -639,18 +639,20 @@ impl Inner {
 
     /// Records a status that this patch has set, and the version of the object since then.
     ///
-    /// Before a patch without a precondition, another client may have changed a list. Then the earlier version is kept, so
-    /// that a later patch of a list meets a conflict and does not undo that change.
+    /// Before or after a patch without a precondition, another client may have changed a list. Then the earlier version is
+    /// kept, so that a later patch of a list meets a conflict and does not undo that change.
     fn record_status(&self, value: Value, version: String, patch: &Value) {
         let newest = self.env.primary.store().get(self.primary.key());
+        let is_replaced = newest.as_ref().and_then(|newest| newest.meta().revision()) > version.parse().ok();
         let written = newest.filter(|newest| newest.meta().resource_version.to_string() == version);
         let stored = written.and_then(|written| KnownStatus::of(&written).stored);
         let mut known = self.status().lock();
         known.value = value;
-        if patch["metadata"]["resourceVersion"].is_null()
-            && let (Some(before), Some(after)) = (&known.stored, &stored)
-            && !has_same_lists(before, after)
-        {
+        let is_changed = match (&known.stored, &stored) {
+            (Some(before), Some(after)) => !has_same_lists(before, after),
+            _ => is_replaced,
+        };
+        if patch["metadata"]["resourceVersion"].is_null() && is_changed {
             return;
         }
         known.stored = stored;

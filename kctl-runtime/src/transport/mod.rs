@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_that_lead_to_another_path_are_not_sent() {
+    async fn names_with_path_separators_are_not_sent() {
         let kind = Kind::of::<Secret>();
         for (namespace, name, invalid) in [
             ("team-a/pods", "db", Some("`team-a/pods` is not a valid namespace; ")),

@@ -35,7 +35,7 @@ impl Writer {
     ) -> Result<Arc<K>, ApiError> {
         let operation = Operation::on_object("get", cluster, kind, key.clone());
         if key.name.is_empty() {
-            // The path would be that of the collection, so the API server would list it.
+            // The path would be the collection's, so the API server would list it.
             return Err(ApiError::Unsendable { operation, cause: "the name is empty".into() });
         }
         let path = format!("{}/{}", kind.path(key.namespace.as_deref()), url::escape(&key.name));

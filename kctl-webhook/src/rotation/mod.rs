@@ -53,8 +53,8 @@ pub const CERTIFICATE_VALID: SignedDuration = DAY.saturating_mul(90);
 /// Remaining lifetime at which a certificate is renewed: 30 days, a third as with cert-manager.
 pub const CERTIFICATE_LEFT: SignedDuration = DAY.saturating_mul(30);
 /// Time for which each configuration trusts a new authority before it signs: API servers learn of configurations by
-/// watches. The time counts from the first call of [`next_contents`] with `trusted: true`, and starts anew after a call
-/// with `trusted: false`.
+/// watches. The time counts from the first call of [`next_contents`] with `trusted: true`. A call with `trusted: false`
+/// resets it.
 pub const TRUST_PROPAGATION_DELAY: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum number of trusted authorities; the oldest is dropped first. Two overlap normally, and a
 /// third one exists after a Secret was broken.

@@ -89,7 +89,7 @@ fn new_authority_signs_after_it_is_trusted_everywhere() {
         let next = next_contents(Some(&trusted), &names(), trusted_at + wait, role).unwrap();
         assert_eq!(next.is_some_and(|next| next.pair() != both.pair()), signs, "{wait:?} {role:?}");
     }
-    // A configuration that lacks it once, such as a new one, starts the delay anew.
+    // A configuration that lacks it once, such as a new one, resets the delay.
     let end = trusted_at + TRUST_PROPAGATION_DELAY;
     let untrusted = next_contents(Some(&trusted), &names(), end, UNTRUSTED).unwrap().unwrap();
     let again = next_contents(Some(&untrusted), &names(), end, LEADER).unwrap().unwrap();

@@ -113,7 +113,7 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
     }
 }
 
-/// Merges kubeconfig files; `None` without files. The first value wins, and an empty string is no value, as for kubectl.
+/// Merges kubeconfig files; `None` without files. The first value that is not empty wins, as for kubectl.
 fn read_merged(files: &[PathBuf]) -> Result<Option<Kubeconfig>> {
     let mut merged = None;
     for file in files {

@@ -316,7 +316,7 @@ fn in_folder(folder: &Path) -> Result<Vec<(String, String)>> {
     yaml_files(folder)?.iter().map(read).collect()
 }
 
-/// Returns the `.yaml` files of a folder by name; none if the folder does not exist. Hidden ones are no manifests: Emacs
+/// Returns the `.yaml` files of a folder by name; none if the folder does not exist. Hidden ones are left out: Emacs
 /// links `.#webs.yaml` to nothing while `webs.yaml` has unsaved changes.
 fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn lock_file_of_an_editor_is_no_manifest() {
+    fn hidden_files_are_not_manifests() {
         let folder = Folder::new("lock");
         let old = crd(&json!({ "host": { "type": "string" } }));
         write_manifests(std::slice::from_ref(&old), &folder.out(), &OWNED).unwrap();

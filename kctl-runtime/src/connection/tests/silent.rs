@@ -36,7 +36,7 @@ async fn unanswered_get_is_repeated_over_a_new_connection() {
 }
 
 #[tokio::test]
-async fn lost_get_is_repeated_and_a_write_is_not() {
+async fn lost_get_is_repeated_but_no_write() {
     for (request, is_repeated) in [(get("/api"), true), (post(), false)] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let config = kube::Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());

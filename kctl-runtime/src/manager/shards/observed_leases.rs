@@ -67,9 +67,9 @@ impl ObservedLeases {
     }
 
     /// Returns the record that a candidate with this identity uses to evaluate a Lease, and since when. It is the
-    /// [unreleased](Self::unreleased) record of a former holder if there is one, or else the last record.
+    /// [record](Self::record_at_work) of a former holder that may be at work if there is one, or else the last record.
     pub(super) fn last_for_candidate(&self, name: &str, identity: &str, now: Instant) -> Option<&ObservedRecord> {
-        self.unreleased(name, identity, now).or_else(|| self.records.get(name))
+        self.record_at_work(name, identity, now).or_else(|| self.records.get(name))
     }
 
     /// Returns the record of a former holder that has not released the Lease and may be at work. The last record took its
@@ -77,7 +77,7 @@ impl ObservedLeases {
     ///
     /// The API server was restored from a backup, or a person has edited the Lease. The holder works until it notices
     /// that. A candidate has not written the Lease, or it would hold it.
-    pub(super) fn unreleased(&self, name: &str, identity: &str, now: Instant) -> Option<&ObservedRecord> {
+    pub(super) fn record_at_work(&self, name: &str, identity: &str, now: Instant) -> Option<&ObservedRecord> {
         let last = self.records.get(name)?;
         let names_no_other = last.0.holder() == identity || last.0.holder().is_empty();
         let is_at_work =

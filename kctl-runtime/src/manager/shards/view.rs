@@ -124,7 +124,7 @@ impl ShardView {
         let failure = self.failure();
         let (shared, now) = (self.shared.lock(), Instant::now());
         let holder = shared.observed_leases.holder(&name, now).unwrap_or_default();
-        let former = shared.observed_leases.unreleased(&name, own, now).map(|(record, _)| record.holder());
+        let former = shared.observed_leases.record_at_work(&name, own, now).map(|(record, _)| record.holder());
         let owner = match (holder, former) {
             _ if failure.is_some() => SlotOwner::Unreadable(failure.as_deref().unwrap_or_default()),
             (_, Some(former)) if former != own => SlotOwner::Former(former),

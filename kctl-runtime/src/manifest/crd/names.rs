@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn conversion_url_needs_a_host_that_can_be_called() {
+    fn conversion_url_needs_a_host() {
         for (url, is_valid) in [
             ("https://webs.example.com/convert", true),
             ("https://webs.example.com:9443", true),

@@ -142,7 +142,7 @@ impl Source {
             Err(error) => {
                 self.condition.count_undecodable();
                 let unread = self.accept_unchecked(json).ok();
-                // Each list has the state again until somebody corrects the object.
+                // Each list has the state again until a client corrects the object.
                 if unread.as_ref().is_none_or(|unread| !self.unreadable.has(unread.meta())) {
                     tracing::error!(%error, cause = %error.source, "object can't be deserialized; the cache keeps its last readable state");
                 }

@@ -1,7 +1,7 @@
 //! The run loop of a source: one future per scope, which performs the requests of its reflector until it is dropped.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeSet, HashMap},
     future::poll_fn,
     pin::{Pin, pin},
     sync::atomic::Ordering,
@@ -29,8 +29,8 @@ use crate::{
 /// server ends the watch, not the client.
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
 
-/// The reflected scopes, with the handle that ends each.
-pub(super) type Handles = BTreeMap<NamespaceScope, AbortHandle>;
+/// The reflected scopes, with the handle that ends each. A `BTreeMap` of one scope would take more memory.
+pub(super) type Handles = HashMap<NamespaceScope, AbortHandle>;
 
 /// The time at which a source begins to follow scopes.
 #[derive(Clone, Copy, PartialEq, Eq)]
