@@ -1,6 +1,6 @@
 //! Tests of stored objects and of watches after the schema in their CRD has changed.
 
-use futures::TryStreamExt;
+use futures::StreamExt;
 use http::Request;
 use kube::{
     Client,
@@ -83,7 +83,7 @@ async fn watch_under_faults_ends_at_redefinition() {
     create("before").await;
     redefine(&server, &json!({ "b": text })).await;
     create("after").await;
-    let events: Vec<WatchEvent<DynamicObject>> = events.try_collect().await.unwrap();
+    let events: Vec<WatchEvent<DynamicObject>> = events.map(Result::unwrap).collect().await;
     let named = events.iter().map(|event| match event {
         WatchEvent::Added(thing) => thing.metadata.name.clone().unwrap_or_default(),
         other => format!("{other:?}"),
