@@ -23,7 +23,7 @@ pub(super) struct Insertion {
 }
 
 impl Insertion {
-    /// Returns the source with the insertion, whose line breaks are those of the source's first line.
+    /// Returns the source with the insertion, with the line breaks of the source's first line.
     pub(super) fn apply(&self, text: &str) -> String {
         let is_crlf = text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n"));
         let (before, after) = text.split_at(self.at);

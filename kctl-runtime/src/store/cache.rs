@@ -63,7 +63,7 @@ pub(crate) struct Cache {
     /// Scopes in which nothing may be written, because their objects are not known completely. Invariant: none of them
     /// is listed, unless the API server does not serve the kind there.
     ///
-    /// A removed namespace stays until it is added again, because reconciles from before may still write there. So
+    /// A removed namespace is kept until it is added again, because reconciles from before may still write there. So
     /// there is one name per namespace that was ever removed.
     blocked: BTreeSet<NamespaceScope>,
     /// Number of lists that showed that the API server's state went back.

@@ -79,7 +79,7 @@ impl Writer {
         options: &str,
     ) -> Result<String, ApiError> {
         if target.name.is_empty() {
-            // The path would be that of the collection, so a DELETE would end all of its objects.
+            // The path would be the collection's, so a DELETE would end all of its objects.
             return Err(ApiError::Unsendable { operation: operation.into(), cause: "the name is empty".into() });
         }
         Ok(format!(

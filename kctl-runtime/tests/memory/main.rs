@@ -34,7 +34,7 @@ const VIEW_BYTES_MAX: usize = 440;
 const METADATA_BYTES_MAX: usize = 430;
 /// Maximum bytes of an informer without objects, including the part of the client that its watch needs. State for
 /// optional kinds and unreadable objects takes a tenth of it.
-const INFORMER_BYTES_MAX: usize = 5_000;
+const INFORMER_BYTES_MAX: usize = 5_100;
 /// Maximum allocation while all objects are listed, in percent of the memory that remains allocated afterwards.
 const PEAK_PERCENT_MAX: usize = 120;
 

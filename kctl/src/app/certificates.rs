@@ -286,7 +286,7 @@ impl CertificateMaintainer {
                 continue;
             }
             let bundle = ByteString(stored.bundle().into_bytes());
-            // If the object has changed, the answer is 409. A failed `test` would be 422, which is no conflict.
+            // If the object has changed, the answer is 409. A failed `test` would be 422, and a 422 is not a conflict.
             let version = &object["metadata"]["resourceVersion"];
             let mut patch = vec![json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": version })];
             patch.extend(missing.iter().map(|(at, _)| json!({ "op": "add", "path": at, "value": bundle })));

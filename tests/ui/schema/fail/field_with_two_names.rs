@@ -1,4 +1,4 @@
-//! A field is written by the name by which it is read, because the CRD has one name.
+//! Objects have one name for a field, so it is read and written by the same name.
 use kctl::prelude::*;
 
 #[schema]

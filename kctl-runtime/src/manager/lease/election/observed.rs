@@ -87,13 +87,9 @@ impl Observed {
     }
 
     /// Returns when this process saw a record that it reads now: when the watch of the Lease has shown it, if that was earlier.
-    ///
-    /// The time is not before that of the last record. If the watch lags, its record may be older than the last one,
-    /// and the restore of a backup may bring it back. The holder has renewed the Lease since.
     fn observed_at(&self, record: &Record, now: Instant) -> Instant {
-        let last = self.seen.as_ref().filter(|(last, _)| last != record).map(|(_, seen_at)| *seen_at);
         let watched = self.watched.as_ref().filter(|(watched, _)| watched == record);
-        watched.map_or(now, |(_, watched_at)| now.min(last.map_or(*watched_at, |last| last.max(*watched_at))))
+        watched.map_or(now, |(_, watched_at)| now.min(*watched_at))
     }
 
     /// Records a record if it changed. Only the local time of the change counts; the times in it come from another

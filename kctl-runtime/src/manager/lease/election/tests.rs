@@ -29,25 +29,6 @@ fn validity_counts_from_the_watch_of_the_lease() {
     }
 }
 
-/// The watch lags behind the reads. Before the restore of a backup of etcd, the holder has renewed the Lease.
-#[test]
-fn restored_record_of_a_stuck_watch_stays_valid() {
-    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
-    let at = |seconds| start + Duration::from_secs(seconds);
-    let lease = |renewed: &str| {
-        let spec = json!({ "holderIdentity": "b", "leaseDurationSeconds": 15, "renewTime": renewed });
-        json!({ "metadata": { "resourceVersion": renewed }, "spec": spec })
-    };
-    let mut election = Election::new(config(), start);
-    election.handle(Input::Read(lease("1")), start, wall);
-    election.set_watched(Some((Record::read(&lease("1")), start)));
-    for (renewed, seconds, is_taken) in [("2", 10, false), ("1", 20, false), ("1", 24, false), ("1", 25, true)] {
-        election.handle(Input::WaitEnded, at(seconds), wall);
-        election.handle(Input::Read(lease(renewed)), at(seconds), wall);
-        assert_eq!(election.is_acquiring(), is_taken, "{seconds} s");
-    }
-}
-
 /// Performs the requests of an election until it waits. The Lease is what the API server has.
 fn perform(election: &mut Election, lease: &mut Option<Value>, now: Instant, wall: Timestamp) {
     while let Step::Send(request, _) = election.step().clone() {
