@@ -1,4 +1,4 @@
-//! Each example controller survives single faults and 24 combinations of faults, 200 every night.
+//! Each example controller survives single faults and combinations of faults: up to 24 of each, and 200 every night.
 
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
@@ -156,7 +156,7 @@ fn podset_survives_simulated_faults() -> Scenario {
     scaled(podset())
 }
 
-/// Fewer seeds, because two Leases to renew more than double the cost of simulated time.
+/// Fewer seeds, because the requests for a Lease more than double the cost of simulated time.
 #[kctl::test(seeds = 12)]
 fn two_podset_processes_survive_simulated_faults() -> Scenario {
     scaled(podset()).instances(2)

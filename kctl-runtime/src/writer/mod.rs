@@ -32,7 +32,7 @@
 //! | 5xx, timeout, connection lost | unchanged | first lists the namespace of the write |
 //! | reconcile dropped or panicked during the write | unchanged | first lists the namespace of the write |
 //! | that list fails | unchanged | after backoff, and first lists again; the function is not called |
-//! | no permit | unchanged; nothing was sent | after this process leads again |
+//! | no permit | unchanged; nothing was sent | in the process that holds the Lease by then |
 //!
 //! [`ApiError`] has these classes as methods, so that no caller has to look at status codes:
 //!

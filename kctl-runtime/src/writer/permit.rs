@@ -61,7 +61,8 @@ pub enum LeaseState {
     NotHeld,
     /// The Lease is valid until this instant of the local clock. Renewals move it forward.
     HeldUntil(Instant),
-    /// This process has lost or released the Lease, and will not lead again.
+    /// The Lease is lost or released, or the process is stopping. This state is final: a slot that the process acquires
+    /// again has a separate permit.
     Lost,
 }
 

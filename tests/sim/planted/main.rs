@@ -53,8 +53,8 @@ const TWIN_SEEDS: u64 = 8;
 /// Number of single faults and of seeds that a twin executes twice. The first single fault is a restart.
 const TWIN_REPEATS: usize = 2;
 
-/// Number of seeds for replicas that share the keys. Each renews eight Leases instead of one, so a run costs more. Only
-/// their run without faults is executed twice; the sharded examples repeat others.
+/// Number of seeds for replicas that share the keys. Their runs cost more, because the replicas renew eight Leases
+/// instead of one. Only the run without faults is executed twice; the sharded examples repeat others.
 const SHARDED_SEEDS: u64 = 2;
 /// Number of seeds with which the sharded examples run (`tests/sim/examples.rs`). A bug of the library has to be found
 /// within them.

@@ -456,7 +456,7 @@ impl Elector {
                 let before = self.state.send_replace(ElectionState::Leading(until));
                 debug_assert!(
                     !matches!(before, ElectionState::Over(_)),
-                    "a process that lost its Lease never leads again"
+                    "an elector that lost its Lease never leads again"
                 );
                 if before == ElectionState::Standby {
                     tracing::info!(lease = %format_args!("{namespace}/{name}"), identity, "acquired the Lease");

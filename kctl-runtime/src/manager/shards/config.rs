@@ -21,7 +21,7 @@ const LABEL_LEN_MAX: usize = 63;
 ///
 /// | Lease | Holder | Renewed by |
 /// |---|---|---|
-/// | `NAME` | the settings, such as `shards-24-by-object-v2` | every replica |
+/// | `NAME` | the settings, such as `shards-24-by-object-v2` | one of the replicas; the others read it |
 /// | `NAME-seat-N` | one replica | that replica |
 /// | `NAME-slot-N` | the owner of the slot | that replica |
 ///

@@ -71,8 +71,9 @@ pub(super) fn longest_write(n_slots: u32) -> Duration {
 }
 
 impl LeaseLapse {
-    /// Times before a write at which the Lease stops being renewed. The first is too late for the
-    /// permit to matter, the last is just before a leader gives up.
+    /// Times before a write at which the Lease stops being renewed. After each of them, too little of the Lease is
+    /// left for a leader's permit. Writes of a slot have less time, so its owner may still send one after the first. The
+    /// last is just before a leader gives up.
     pub(super) const BEFORE_WRITE: [Duration; 3] =
         [Duration::from_secs(5), Duration::from_secs(8), Duration::from_millis(9_500)];
 

@@ -1,5 +1,5 @@
-//! Checks that each write of the app is one that its declarations allow. These are writes on objects that it owns by
-//! uid, on its primaries, and on kinds that are declared with verbs. Owners are objects here, as in `ownerReferences`.
+//! Checks that a primary owns, by uid, each object of an owned kind that the app writes. Kinds that are also primaries,
+//! or that another relation declares with verbs, are not checked. Owners are objects here, as in `ownerReferences`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

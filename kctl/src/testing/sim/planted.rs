@@ -1,4 +1,4 @@
-//! Tests that a fault reveals a bug in the protocol of slots which others do not.
+//! Tests that certain faults reveal a bug in leader election or in the protocol of slots, and that others do not.
 
 use std::{sync::Arc, time::Duration};
 
@@ -150,7 +150,7 @@ fn frozen_leader_without_a_permit_is_found() {
     panic!("the freeze does not reveal the bug");
 }
 
-/// The write is sent 9 s after the partition began: shortly before its replica gives up the slot, after at least 10 s. It
+/// The write is sent 8.9 s after the partition began: shortly before its replica gives up the slot, after at least 10 s. It
 /// arrives 9.55 s later, when the partition is over and another replica owns the slot, after at most 16 s.
 #[test]
 fn write_after_a_partition_needs_the_permit() {

@@ -33,7 +33,7 @@ const RANDOM_APP_HELP: &str = "usual causes: the order of a `HashMap` or `HashSe
 /// The end of a finding about two final states, unless the run without faults is known to be wrong. A fault may repair
 /// what that run misses.
 const EITHER_IS_WRONG: &str = "; one of the two final states is wrong";
-/// At most one of this many single faults of a test is a restart of a settled state.
+/// At most one of this many single faults of a test, rounded up, is a restart of a settled state.
 const RESTARTS_ONE_IN: usize = 4;
 /// At most one of this many single faults of a test is a frozen leader.
 const FREEZES_ONE_IN: usize = 8;

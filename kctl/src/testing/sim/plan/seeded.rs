@@ -49,8 +49,8 @@ const STARTS: [Start; 6] = {
 /// With slots, one of this many timed faults deletes a Lease.
 const LEASES_DELETED_ONE_IN: u64 = 3;
 
-/// Shortest time within which crashes, partitions and clock jumps begin. A run with one of them ends later, so that an app
-/// that should act at a time, and does not, is found although it has settled early.
+/// Shortest time within which the faults of [`TIMED`] and deletions of Leases begin. A run with one of them ends later,
+/// so that an app that should act at a time, and does not, is found although it has settled early.
 const CRASH_WINDOW_MIN: Duration = Duration::from_secs(100);
 
 /// Faults at a time, each for one random number, as for [`KINDS`].

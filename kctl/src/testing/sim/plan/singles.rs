@@ -237,8 +237,8 @@ impl FaultPoints {
         sample_evenly(restarts.collect(), STALE_RESTARTS_MAX)
     }
 
-    /// Returns Leases that lapse so shortly before a write that only the write permit keeps it from
-    /// being sent.
+    /// Returns Leases that are not renewed from a few seconds before each write on. Without the write permit, a leader
+    /// would send that write.
     fn lapses(&self) -> Vec<Fault> {
         let Some(write_delay) = self.longest_delay() else { return Vec::new() };
         let before = |time: &Duration| {

@@ -154,7 +154,10 @@ impl Shared {
     }
 
     /// Delays all requests and events between a process and the server during a partition by the length of the
-    /// partition. Returns the time at which the last of them has arrived.
+    /// partition. Returns the end of the partition, or the time at which the last late write has arrived.
+    ///
+    /// Other requests and events may arrive later. `held_until` keeps the state from settling before lists, watches and
+    /// events do, and a reconcile whose request is delayed is still running.
     fn partition(&self, instance: usize, from: Instant, length: Duration) -> Instant {
         let mut end = from + length;
         // Without a Lease a process cannot know what is still in flight.
