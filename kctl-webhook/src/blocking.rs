@@ -38,7 +38,8 @@ pub async fn allow_blocking<T>(future: impl Future<Output = T>) -> T {
     poll_fn(|cx| if has_threads { block_in_place(|| future.as_mut().poll(cx)) } else { future.as_mut().poll(cx) }).await
 }
 
-/// Runs a future in a separate task. If it blocks its thread, the caller's timeout still works.
+/// Runs a future in a separate task. On a multi-threaded runtime, the caller's timeout still works if the future blocks
+/// its thread.
 ///
 /// The task inherits the current `tracing` span.
 ///

@@ -51,7 +51,8 @@ use crate::client_limiter::{ClientLimiter, ClientPermit};
 /// The bounds of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Maximum number of connections at a time. At the bound the longest idle one is closed.
+    /// Maximum number of connections at a time. At the bound, the one that has waited for its client the longest is
+    /// closed.
     pub connections: usize,
     /// Time from the accept to the complete head of the first request, including the TLS handshake.
     pub head_within: Duration,

@@ -24,10 +24,10 @@
 //! 1. `server` accepts the connection, within its bound, and completes the TLS handshake.
 //! 2. The route reads the body, up to 7 MiB for admission and 128 MiB for conversion.
 //! 3. At most 64 requests run at a time; others wait.
-//! 4. The function runs in a separate task, so that one that blocks its thread delays neither
+//! 4. The function runs in a separate task. On a multi-threaded runtime, one that blocks its thread delays neither
 //!    timeouts nor other requests.
-//! 5. The response always has the HTTP status 200. Errors are in the review, because an API server
-//!    shows no other message to its client.
+//! 5. The webhook's response has the HTTP status 200. Errors are in the review, because an API server shows no other
+//!    message to its client.
 //!
 //! # Example
 //!

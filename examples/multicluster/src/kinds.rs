@@ -108,7 +108,7 @@ pub enum Division {
     Divided,
 }
 
-/// The rule that divides replicas. With `Room`, a change of replicas divides only the difference.
+/// The rule that divides replicas. With `Room` and `FewClusters`, a change of their number divides only the difference.
 #[schema]
 #[derive(Default, PartialEq)]
 pub enum DividedBy {
@@ -117,7 +117,7 @@ pub enum DividedBy {
     Weight,
     /// In the proportion of the room that clusters have.
     Room,
-    /// As few clusters as have room for them.
+    /// As few clusters as are needed: first those that already have replicas, then those with the most room.
     FewClusters,
 }
 
@@ -127,7 +127,7 @@ pub enum DividedBy {
 pub struct Weight {
     /// Its name.
     pub cluster: String,
-    /// Share of the replicas, relative to the other clusters; a cluster with 0 gets no replicas.
+    /// Share of the replicas, relative to other clusters; 0 counts as no weight.
     #[schemars(range(min = 0))]
     pub weight: i64,
 }

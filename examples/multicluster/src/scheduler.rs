@@ -17,7 +17,8 @@ use crate::{
 
 /// Divides the replicas of a binding.
 ///
-/// An unreachable cluster keeps its replicas and gets no new ones. A leaving cluster loses all of them.
+/// An unreachable cluster remains a candidate for objects that it already has, without room for further replicas. Only
+/// `Room` and `FewClusters` consider room. A leaving cluster loses all of its replicas.
 #[controller(
     watches = MemberCluster(map = all::<ResourceBinding>),
     primary(patch, when = generation_changed),

@@ -22,7 +22,7 @@ pub struct Candidate {
 pub struct StaticWeight {
     /// The names of the clusters.
     pub clusters: BTreeSet<String>,
-    /// The weight, relative to the weights of other clusters. A cluster whose weights are all 0 gets no replicas.
+    /// The weight, relative to the weights of other clusters. 0 counts as no weight.
     pub weight: i64,
 }
 
@@ -37,7 +37,8 @@ pub enum Strategy {
     StaticWeight(Vec<StaticWeight>),
     /// Divides in proportion to the free capacity of the clusters.
     DynamicWeight,
-    /// Divides over as few clusters as have capacity for all replicas.
+    /// Divides over as few clusters as are needed, taking the clusters with the most capacity first. When replicas are
+    /// added, clusters that already have some are taken before all others.
     Aggregated,
 }
 
@@ -123,7 +124,7 @@ fn static_weights(rules: &[StaticWeight], candidates: &[Candidate]) -> BTreeMap<
 enum Spread {
     /// All candidates: [`Strategy::DynamicWeight`].
     Wide,
-    /// As few clusters as have capacity for all replicas: [`Strategy::Aggregated`].
+    /// The first clusters that have capacity for all replicas: [`Strategy::Aggregated`].
     Narrow,
 }
 
@@ -194,7 +195,7 @@ impl DynamicDivision<'_> {
         Ok(merge_target_clusters(self.scheduled, added))
     }
 
-    /// Keeps the first clusters that have capacity together: those with replicas, then the largest.
+    /// Keeps as many clusters as are needed for the replicas: first those that already have some, then the largest.
     fn keep_largest_clusters(&mut self) {
         let has = |name: &str| self.scheduled.iter().any(|cluster| cluster.name == name && cluster.replicas > 0);
         self.capacity.sort_by_key(|cluster| !has(&cluster.name));

@@ -12,13 +12,14 @@ use super::TargetCluster;
 /// field of a user's object.
 const STEPS_MAX: i32 = 1_000;
 
-/// Divides replicas over clusters by their weights and returns all of the clusters, ordered by name.
+/// Divides replicas over clusters by their weights. Returns the clusters of `weights` and `initial`, ordered by name.
 ///
 /// One replica after the other goes to the cluster with the largest `weight / (2 * replicas + 1)`. If several are
 /// equal, the cluster with fewer replicas gets it, then the first by name. If the hash of `uid` is odd, the last by
 /// name gets it instead. So not every object of a control plane prefers the same cluster. Clusters keep the replicas in
-/// `initial`, which count as theirs. A cluster with no weight comes last. With no weights at all, nothing is divided.
-/// Negative numbers count as 0.
+/// `initial`, which count as theirs. A cluster with no weight comes last. Negative numbers count as 0.
+///
+/// If no weight is positive, or if no replicas are added to a non-empty `initial`, the result is `initial` as it is.
 ///
 /// ```
 /// use kctl_interpreter::division::divide;
@@ -72,8 +73,8 @@ fn allocate_one_by_one(clusters: Vec<WeightedCluster<'_>>, replicas: i32) -> Vec
 /// Gives all replicas above a priority at once, and returns the number of replicas that are left for [`allocate_one_by_one`].
 ///
 /// A priority falls with each replica, so every replica above a threshold is given before any other one. The threshold
-/// is the lowest above which there are enough replicas. Those that are left have exactly this priority: at most one per
-/// cluster, unless a cluster is full.
+/// is the lowest one with at most `replicas` replicas above it. The replicas that are left have exactly this priority:
+/// at most one per cluster, unless a cluster is full.
 fn allocate_in_bulk(clusters: &mut [WeightedCluster<'_>], replicas: i32) -> i32 {
     let replicas_above = |threshold: f64| -> i64 {
         clusters.iter().map(|cluster| i64::from(cluster.replicas_above(threshold, replicas))).sum()

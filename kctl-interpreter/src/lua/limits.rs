@@ -31,9 +31,9 @@ pub struct Limits {
     /// Time for running the script, which defines its function, and for calling that function; one second by default, as in
     /// Karmada (`RunScript` in `luavm/lua.go`).
     ///
-    /// A run may exceed it by a tenth of a second. It does not include the time to compile the script, whose length is
-    /// bounded by [`SOURCE_BYTES_MAX`](super::SOURCE_BYTES_MAX), and to convert the result, which is bounded by
-    /// [`Limits::memory_bytes`].
+    /// A run may exceed it by a tenth of a second. The conversion of the arguments counts. The limit does not include
+    /// the time to compile the script, whose length is bounded by [`SOURCE_BYTES_MAX`](super::SOURCE_BYTES_MAX). Nor
+    /// does it include the conversion of the result, which is bounded by [`Limits::memory_bytes`].
     pub time: Duration,
     /// Maximum number of steps of the virtual machine and the library; unlimited by default, so
     /// that the time limit applies.
@@ -183,7 +183,7 @@ impl Budget {
         self.is_out_of_memory.store(true, Ordering::Relaxed);
     }
 
-    /// Records the script's line for the error. Only the first call of a run counts.
+    /// Records the script's line for the error, unless the run has one already.
     pub(super) fn set_line(&self, line: Option<usize>) {
         let _ = self.line.compare_exchange(0, line.unwrap_or(0), Ordering::Relaxed, Ordering::Relaxed);
     }

@@ -14,15 +14,15 @@
 //!
 //! The source is Karmada's `pkg/resourceinterpreter/customized/declarative/luavm`. It runs scripts
 //! with gopher-lua; this crate runs them with Lua 5.1 in C and rewrites their source where the two
-//! differ. What remains different:
+//! differ. These differences remain:
 //!
 //! - Globals do not live on between runs.
 //! - `goto` jumps forward only, and not out of an inner loop.
-//! - `a, b = b, a` swaps.
-//! - Messages of the interpreter name variables where messages of gopher-lua name keys. Messages about `..` name
-//!   neither.
-//! - `pairs` visits a table that the script built in the order in which its names were set, as
-//!   there. For an input the order depends on the names alone, where there it is random.
+//! - `a, b = b, a` swaps two local variables. In gopher-lua both get the value of `b`.
+//! - Error messages of the interpreter name the variable, such as `attempt to index field 'status' (a nil value)`.
+//!   gopher-lua's name the key: `attempt to index a non-table object(nil) with key 'ready'`.
+//! - A message about `..` names one type, as in `attempt to concatenate a nil value`. gopher-lua's names both types.
+//! - `pairs` visits the fields of an input in an order that depends on their names alone. In gopher-lua it is random.
 //!
 //! ```
 //! use kctl_interpreter::lua::{ScriptInputs, Limits, Pool, Script};

@@ -40,9 +40,9 @@ impl Pool {
     /// [`Op::encode`](crate::operation::Op::encode).
     ///
     /// It blocks the thread for up to [`Limits::time`], plus the time that this limit leaves out. Call it from
-    /// `tokio::task::spawn_blocking` if other tasks share the thread. A [`Registry`](crate::registry::Registry) moves the other tasks
-    /// to another thread (`block_in_place`) from the second call of a slow script on. It can't on a current-thread
-    /// runtime.
+    /// `tokio::task::spawn_blocking` if other tasks share the thread. Once a run of a script has taken a millisecond, a
+    /// [`Registry`](crate::registry::Registry) moves the other tasks to another thread (`block_in_place`) before its
+    /// next runs. It can't on a current-thread runtime.
     ///
     /// ```
     /// use kctl_interpreter::lua::{ErrorClass, ScriptInputs, Limits, Pool, Script};

@@ -11,7 +11,7 @@ pub(super) const DEPTH_MAX: usize = 128;
 /// element `null` of a list too: the elements after it move up.
 ///
 /// # Errors
-/// The memory of the state is used up, or the value is nested too deep.
+/// The value is nested more than [`DEPTH_MAX`] deep.
 pub(super) fn to_lua(lua: &Lua, value: &Value, depth: usize) -> mlua::Result<LuaValue> {
     if depth > DEPTH_MAX {
         return Err(mlua::Error::runtime(format!("the object is nested more than {DEPTH_MAX} deep")));

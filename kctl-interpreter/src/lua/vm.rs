@@ -1,9 +1,8 @@
 //! One Lua state with one compiled script: calls a function on JSON values within limits, and
 //! leaves nothing behind.
 //!
-//! A run gets fresh globals, loads the chunk into them, and calls the function. The memory limit
-//! holds while the script runs, and is lifted for the conversions of arguments and results, which
-//! have their own bounds.
+//! A run gets fresh globals, loads the chunk into them, and calls the function. The memory limit holds while the script
+//! runs, and is lifted for conversions. These bound the depth of arguments, and the depth and the bytes of results.
 
 use std::{sync::Arc, time::Duration};
 

@@ -47,9 +47,12 @@ pub struct WebhookOptions {
     pub certificate: Certificate,
     /// The longest request body, in bytes; 8 MiB by default. A longer one gets code 413 with the uid of the request.
     pub body_len_max: usize,
-    /// The number of concurrent functions; 64 by default. Further requests wait.
+    /// The maximum number of functions that run at a time, and of further requests that are read meanwhile; 64 by
+    /// default. Beyond that, the oldest incomplete request is rejected with code 408. If all are complete, the new one
+    /// waits.
     pub concurrency_max: usize,
-    /// The number of open connections; 512 by default. Further ones wait to be accepted.
+    /// The maximum number of open connections; 512 by default. At the bound, the connection that has waited for its
+    /// client the longest is closed. A new one waits only while all others have requests to answer.
     pub connections_max: usize,
     /// Time for running requests to end after the stop; 30 s by default, the longest timeout of a configuration.
     pub stop_within: Duration,

@@ -123,7 +123,7 @@ fn function_and_inputs(functions: &Functions, request: Request) -> Result<(&Rule
     Ok((rule, inputs))
 }
 
-/// Calls a function in its own task, so that a blocking function delays neither its timeout nor
+/// Calls a function in its own task. On a multi-threaded runtime, a blocking function delays neither its timeout nor
 /// other requests. It counts as running until it ends, even if its request is given up.
 async fn call_function(
     rule: &Rule,

@@ -155,8 +155,8 @@ impl Conversions {
         self.kinds.contains_key(&(group.to_owned(), kind.to_owned()))
     }
 
-    /// Returns the functions, in order, that convert an object of one version into another; `None`
-    /// if a version is unknown.
+    /// Returns the functions, in order, that convert an object of one version into another. Returns `None` if the kind
+    /// or a version is unknown.
     pub(super) fn path(&self, group: &str, kind: &str, from: &str, to: &str) -> Option<Vec<&Rule>> {
         let paths = self.kinds.get(&(group.to_owned(), kind.to_owned()))?;
         let path = paths.get(&(from.to_owned(), to.to_owned()))?;

@@ -1,5 +1,5 @@
-//! Rotation of certificates in a Secret: which one is due is a pure function of what is stored and
-//! of the time.
+//! Rotation of the certificates of `run --webhook-secret`: which one is due is a pure function of the stored Secret and
+//! of the time. For the files of `--webhook-cert-dir` see [`Certificate::Files`](crate::server::Certificate::Files).
 //!
 //! API servers trust all authorities of a bundle. A new authority signs nothing before each
 //! configuration trusts it, and an old one is trusted until its last certificate has expired. So a

@@ -39,7 +39,7 @@ pub(super) enum BodyError {
     /// The connection broke.
     #[error("the request can't be read: {0}")]
     Broken(#[source] axum::Error),
-    /// Newer requests took its permit before it was complete.
+    /// Other requests needed its place or its memory before it was complete.
     #[error("the rest of the request did not come, and other requests waited for its place: send it again")]
     TooSlow,
     /// Other bodies have all the memory.

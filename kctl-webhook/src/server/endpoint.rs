@@ -24,7 +24,8 @@ use crate::client_limiter::ClientLimiter;
 
 /// The protocol of a webhook: how it decodes a request, calls its function, and writes the response.
 ///
-/// Each failure is a response with status 200: a caller does not show the message of any other one.
+/// An error is a response with status 200 too, because callers do not show the message of any other response. Only a
+/// response that can't be serialized has status 500.
 pub trait Endpoint: Send + Sync + 'static {
     /// The measurement of a request, from its head to its response.
     type Measurement: Send;

@@ -4,8 +4,8 @@
 //! arrive, and gives them back once its response is sent.
 //!
 //! If the budget is used up, a body waits for five seconds and is rejected then. So bodies that wait for each other end
-//! soon. Once a body has waited for a second, bodies whose clients have sent nothing for a second give way. So a client
-//! that stops in the middle of a body does not lock out others.
+//! soon. Once a body has waited for a second, bodies that have been incomplete for a second give way, the oldest first.
+//! So a client that stops in the middle of a body, or sends it slowly, does not lock out others.
 
 use std::{
     convert::Infallible,
@@ -35,7 +35,8 @@ const BYTES_MIN: usize = 16 << 20;
 const PART: usize = 4;
 /// Longest wait for room.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Wait for room until the first body gives way, and wait for the next bytes of a body until it may give way.
+/// Wait for room until the first body gives way, and age from which an incomplete body may give way. Bytes that arrive
+/// don't reset the age, because a client could keep its room by sending slowly. A wait for room does.
 const EVICT_AFTER: Duration = Duration::from_secs(1);
 /// Time between two bodies that give way to one that waits.
 const EVICT_INTERVAL: Duration = Duration::from_millis(100);

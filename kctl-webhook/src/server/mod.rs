@@ -77,7 +77,8 @@ pub struct ServerOptions {
     /// The host names and addresses that clients use to call the server, by default none. A certificate of
     /// [`Certificate::Files`] that does not cover all of them is logged as a warning.
     pub hosts: Vec<String>,
-    /// Maximum number of connections, by default 512. At the bound the longest idle one is closed.
+    /// Maximum number of connections, by default 512. At the bound, the connection that has waited for its client the
+    /// longest is closed. It waits for a request, for the rest of a body, or until a response is read.
     pub connections_max: usize,
     /// Time that running requests have after the stop, by default 30 seconds: the longest timeout
     /// of a webhook configuration.

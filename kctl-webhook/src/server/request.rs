@@ -57,8 +57,8 @@ impl<M> RequestState<M> {
 
     /// Runs a function in a separate task.
     ///
-    /// A function that blocks its thread delays neither the timeout of its request nor other requests, and keeps its
-    /// permit. Any other function is dropped when the request is given up.
+    /// A function that blocks its thread keeps its permit until it ends. On a multi-threaded runtime, it delays neither
+    /// the timeout of its request nor other requests. Any other function is dropped when the request is given up.
     ///
     /// # Errors
     /// The task panicked, or the process ends.

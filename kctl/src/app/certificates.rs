@@ -1,5 +1,5 @@
-//! The certificates of webhooks in a cluster: one Secret that all replicas read, and the webhook
-//! configurations and CRDs that trust it.
+//! The certificates of `--webhook-secret`: one Secret that all replicas read, and the webhook configurations and CRDs
+//! that trust it. For the files of `--webhook-cert-dir` see [`kctl_webhook::server::Certificate::Files`].
 //!
 //! [`kctl_webhook::rotation`] decides which certificate is due; this module reads and writes. Any
 //! replica repairs what does not work at all: no certificate, or a configuration that does not
@@ -192,8 +192,8 @@ impl CertificateMaintainer {
         Ok(())
     }
 
-    /// Serves a certificate that another program writes, such as cert-manager. That program also
-    /// makes configurations trust it.
+    /// Serves a certificate that another program writes, such as cert-manager. That program also makes configurations
+    /// trust it. Unlike a certificate in files, its expiry and names are not checked.
     fn serve_foreign_certificate(&self, fields: &SecretData) -> Result<()> {
         let text = |name: &str| fields.get(name).map(|value| String::from_utf8_lossy(value).into_owned());
         let [certificate, key] = ["tls.crt", "tls.key"].map(|name| text(name).unwrap_or_default());

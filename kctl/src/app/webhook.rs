@@ -52,7 +52,8 @@ pub(super) struct ServeOptions {
     /// Serve the webhooks on this address, such as :9443; by default on a free loopback port
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     webhook_bind_address: Option<SocketAddr>,
-    /// A folder with tls.crt and tls.key (and ca.crt), reloaded when they change; by default a certificate is created at the start
+    /// A folder with tls.crt and tls.key, which are read every 10 seconds, and optionally ca.crt, which is read at the
+    /// start; by default a certificate is created at the start
     #[arg(long, value_name = "DIR")]
     webhook_cert_dir: Option<PathBuf>,
     /// Create and renew the certificate in this Secret of the program's namespace, and write its CA into the app's webhook
