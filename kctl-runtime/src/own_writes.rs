@@ -1,9 +1,11 @@
-//! Own writes of a reconcile, to recognize their watch events.
+//! The versions that a reconcile wrote, to recognize the changes of the cache that they cause. How a write enters the
+//! cache is in `store/cache/own_write.rs`.
 //!
-//! A write of a reconcile comes back as a watch event. For a key that succeeded this is harmless: the next reconcile
-//! finds nothing to do. For a key that failed, met a conflict or was given up, the event would end the wait. The
-//! controller would then run in a hot loop on its own writes. So a reconcile records a number for each version that it
-//! wrote. The handlers compute the same number for each change, and the [queue](crate::queue) compares the two.
+//! Usually the change comes from the response, and the watch event that follows changes nothing. The handlers add the
+//! key for it, as for any other change. For a key that succeeded this is harmless: the next reconcile finds nothing to
+//! do. For a key that failed, met a conflict or was given up, the change would end the wait. The controller would then
+//! run in a hot loop on its own writes. So a reconcile records a number for each version that it wrote. The handlers
+//! compute the same number for each change, and the [queue](crate::queue) compares the two.
 //!
 //! The cache may receive the response of a write before the event of an earlier change by another client. The change
 //! to the written version then shows both. A patch that names no field of the spec does not explain a changed spec. A

@@ -259,8 +259,11 @@ fn priority(origin: Origin) -> i32 {
     }
 }
 
-/// Returns the tag that records why a key was queued. Objects that other relations list after the start are changes for
-/// primaries that were there before: `converged` must not skip these, whose wait for a requeue ends as well.
+/// Returns the tag that records why a key was queued.
+///
+/// An object of a later list may be new to a primary that was reconciled without it. So another relation's object gets
+/// the tag of the relation: with `TAG_INITIAL` alone, `converged` could skip the run. The primary would also lose its
+/// requeue, because the add ends that wait.
 fn tag(index: usize, origin: Origin) -> u32 {
     match (origin, index) {
         (Origin::InitialList, _) | (Origin::LateList, 0) => TAG_INITIAL,

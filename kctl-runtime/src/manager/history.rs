@@ -40,7 +40,7 @@ pub(crate) struct LastError {
     pub(crate) key: ObjectKey,
     /// The error, cut to [`TEXT_LEN_MAX`] bytes.
     pub(crate) text: String,
-    /// `true` if it is not retried before the object changes.
+    /// `true` if it was given up: it is not retried before its next event or a resync.
     pub(crate) given_up: bool,
 }
 
@@ -104,14 +104,14 @@ impl History {
         self.recorded.lock().failures.retain(|(by, key), _failure| by != controller || is_own(key));
     }
 
-    /// Returns the last error of a key, if its last reconcile failed.
+    /// Returns the last recorded error of a key since its last success.
     pub(crate) fn failure(&self, controller: &str, key: &ObjectKey) -> Option<LastError> {
         self.recorded.lock().failures.get(&(controller.to_owned(), key.clone())).cloned()
     }
 
-    /// Returns the keys of a controller that are not retried before they change, sorted.
+    /// Returns the keys of a controller that were given up, sorted.
     ///
-    /// Such a key is in no queue, so only this record still has its error.
+    /// [`WorkQueue::keys`](crate::queue::WorkQueue::keys) does not list them as failing.
     pub(crate) fn given_up(&self, controller: &str) -> Vec<LastError> {
         let recorded = self.recorded.lock();
         let failed_for_good =

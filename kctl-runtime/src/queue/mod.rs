@@ -130,7 +130,7 @@ pub struct Item<K> {
 /// | [`add`](Self::add), [`Cause::FailureAfter`] | a failure that names its wait | incremented |
 /// | [`add`](Self::add), [`Cause::Conflict`] | a conflict | kept; conflicts have a counter |
 /// | [`forget`](Self::forget) | a success | reset |
-/// | [`give_up`](Self::give_up) | a terminal failure | reset; the key still counts as failing |
+/// | [`give_up`](Self::give_up) | a failure without a retry | reset; the key still counts as failing |
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -344,10 +344,11 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.state.lock().forget(key);
     }
 
-    /// Resets the failures of the key and does not add it again: for an error that a retry cannot fix.
+    /// Resets the failures and conflicts of the key and does not add it again. Call it after an error that a retry
+    /// cannot fix, or after too many failures.
     ///
-    /// The key counts as failing, in [`n_failing`](Self::n_failing), until a later run succeeds or
-    /// [`forget`](Self::forget) is called.
+    /// The key counts as failing, in [`n_failing`](Self::n_failing), until [`forget`](Self::forget) is called. If a
+    /// later run fails and is retried, it counts as any other failing key.
     ///
     /// ```
     /// use kctl_runtime::queue::{QueueConfig, WorkQueue};
@@ -367,7 +368,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.state.lock().ignore_own_writes(key, written);
     }
 
-    /// Returns the number of keys whose last run failed, including those that were given up.
+    /// Returns the number of keys that [fail](Self::failing) or were [given up](Self::give_up).
     pub fn n_failing(&self) -> usize {
         self.shared.state.lock().n_failing()
     }

@@ -109,7 +109,7 @@ impl Condition {
         *self.last_received.lock() = Some(Instant::now());
     }
 
-    /// Counts an object that could not be decoded.
+    /// Counts a received state that could not be decoded.
     pub(super) fn count_undecodable(&self) {
         self.undecodable.fetch_add(1, Ordering::Relaxed);
     }

@@ -17,12 +17,15 @@
 //! ```text
 //!           list, whole or paged             410, 404, other errors
 //!   Whole ───────────────────────> Watch ──────────────────────────> Whole
-//!     │ rejected as too large        │  ^  closed: same version
-//!     v                              │  │
-//!   List (pages of 500)              v  │ version not behind
+//!     │ rejected as too large       │  ^
+//!     v                 no response │  │ version not behind
+//!   List (pages of 500)             v  │
 //!                                  Probe ── version behind ────────> Whole
 //!   Stream ── initial-events-end ──> Watch
 //! ```
+//!
+//! A watch that ends without an error, with 429 or with an unreadable line is opened again from its last version. The
+//! table in `reflector/errors.rs` has all errors.
 //!
 //! # Invariants
 //!
@@ -80,7 +83,8 @@ pub struct Reflector {
     objects: Vec<Arc<Stored>>,
     /// The last version that was seen.
     last: Option<String>,
-    /// The state is requested as a stream, and no server has rejected that. Invariant: then nothing is listed.
+    /// The state is requested as a stream, and no server has rejected that. Invariant: then the request is neither
+    /// `Whole` nor `List`.
     streams: bool,
     /// The server does not return the whole state. Invariant: then lists are paged.
     pages: bool,

@@ -39,7 +39,7 @@ pub(crate) use self::list_during_watch::ListedVersions;
 /// The state behind a store.
 pub(crate) struct Cache {
     objects: HashSet<ByKey, FixedState>,
-    /// The size of the JSON of all objects in bytes. Invariant: 0 for an empty cache.
+    /// The size of the JSON of all objects in bytes, after compression. Invariant: 0 for an empty cache.
     n_bytes: usize,
     /// The same objects, sorted by key. Invariant: as many as in `objects`.
     sorted: BTreeSet<ByKey>,
@@ -56,7 +56,7 @@ pub(crate) struct Cache {
     /// deletion.
     scopes: Watermarks,
     /// The `resourceVersion` of namespaces that were listed concurrently with the watch. An unknown object at or below
-    /// it is deleted. Invariant: each is ahead of the watch, which makes it superfluous once it has caught up.
+    /// it is deleted. Invariant: each is ahead of the watch; it is removed once the watch has caught up.
     reads_ahead: BTreeMap<NamespaceScope, u64>,
     /// The concurrent lists in progress. Invariant: each is of a scope that is followed.
     concurrent_lists: ConcurrentLists,

@@ -1,4 +1,6 @@
 //! Own deletes that the watch has not reported yet. Older events and lists must not bring the objects back.
+//!
+//! A delete by another client counts as an own one if a response or a read shows it before the watch does.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},

@@ -20,8 +20,9 @@ use crate::{
 /// A reconcile function gets it from `cx.store::<K>()`; mappers get the store of the primary. Objects are shared as
 /// [`Arc`]s and decoded on access. Each read sees the newest state at that moment, so two reads can differ.
 ///
-/// The cache may be behind the API server by the delay of its watch. It always contains this process's own writes. Use
-/// [`cx.live()`](crate::reconcile::Context::live) where an outdated answer would be wrong.
+/// The cache may be behind the API server by the delay of its watch. It contains this process's own writes, apart from
+/// the [exceptions](crate::writer#outcomes-of-a-write). Use [`cx.live()`](crate::reconcile::Context::live) where an
+/// outdated answer would be wrong.
 ///
 /// In a sharded program the store of `cx.store` may have only this replica's share of the kind. A read that is not
 /// limited to the share panics, rather than show the objects of other replicas as absent. `App::cache_whole` caches all

@@ -69,7 +69,7 @@ impl Subscriber {
     fn notify(&self, change: &Change<Stored>, origin: Origin) {
         if self.is_alive() && catch_unwind(AssertUnwindSafe(|| (self.handler)(change, origin))).is_err() {
             let object = change.latest().key();
-            tracing::error!(%object, "a mapper or a predicate panicked: this change of the object enqueues nothing for it");
+            tracing::error!(%object, "a mapper or a predicate panicked: its controller misses this change");
         }
     }
 }

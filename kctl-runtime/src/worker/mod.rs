@@ -145,7 +145,7 @@ impl Drop for ProcessingKey<'_> {
 /// The result of one run of the reconcile function, with what was measured.
 struct FinishedRun {
     outcome: Outcome,
-    /// The versions that the run has written. Their watch events do not end a backoff.
+    /// The versions that the run has written. The changes of the cache to them do not end a backoff.
     written: Vec<VersionEffect>,
     took: Duration,
     /// `true` if the run was pending at least once, so that other tasks of the thread could run.
@@ -192,7 +192,7 @@ impl<C: Reconcile> Pool<C> {
         self.observe(&key, || (self.begun)(&self.env.spec.name, &key, trace));
         let FinishedRun { outcome, written, took, has_waited } = self.run_guarded(&key, &reason, trace, &guard).await;
         if outcome.is_failure() {
-            // Otherwise the watch events of these writes would end the wait, or queue a key that is given up.
+            // Otherwise the changes of the cache by these writes would end the wait, or queue a key that is given up.
             self.queue.ignore_own_writes(&key, written);
         }
         let attempts = Attempts { failures: self.queue.num_requeues(&key), conflicts: self.queue.num_conflicts(&key) };

@@ -32,8 +32,8 @@ use crate::reconcile::Action;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The object is not in the cache, so there was nothing to reconcile. In a controller ring it may be there again: it
-    /// was gone when the worker took the key, and the key was added again.
+    /// The object was not in the cache, so there was nothing to reconcile. In a controller ring it may have come back
+    /// after the worker took the key; then the key was added again.
     Vanished,
     /// The reconcile function returned `Ok` with this action.
     Done(Action),
@@ -122,8 +122,8 @@ pub struct Attempts {
 /// | any other failure, panic or timeout | [`RateLimited`](Decision::RateLimited) |
 ///
 /// `retries` is the number of retries after the first failure: with `Some(2)` a key is dropped at its third failure.
-/// `None` retries indefinitely. A conflict only means that the state was outdated, so it never drops a key. It counts
-/// as a failure only if it names a wait.
+/// `None` retries indefinitely. A conflict that is not terminal only means that the state was outdated, so it never
+/// drops a key. It counts as a failure only if it names a wait.
 ///
 /// ```
 /// use kctl_runtime::worker::{Attempts, Decision, Outcome, decide};
@@ -159,7 +159,7 @@ pub fn decide(outcome: &Outcome, attempts: Attempts, retries: Option<u32>) -> De
         Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut => Decision::RateLimited,
     };
     let is_conflict = matches!(outcome, Outcome::Failed { conflict: true, terminal: false, .. });
-    debug_assert!(!is_conflict || decision != Decision::Drop, "a conflict never drops a key");
+    debug_assert!(!is_conflict || decision != Decision::Drop, "only a terminal conflict drops a key");
     let resets = matches!(decision, Decision::Forget | Decision::RequeueAfter(_));
     debug_assert!(outcome.is_failure() != resets, "failures are counted until a success, and reset by one");
     decision

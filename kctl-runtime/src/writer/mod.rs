@@ -7,13 +7,13 @@
 //! 1. The [`WritePermit`] waits until the rest of the Lease is longer than the write may take, and fails
 //!    with [`ApiError::NotLeading`] if this process does not lead.
 //! 2. The request is sent, with the field manager of the program and a timeout.
-//! 3. The response goes into the [`store`](crate::store) *before* the caller gets it. The next read of the
-//!    cache sees it, and the watch event that follows changes nothing.
+//! 3. An object in the response goes into the [`store`](crate::store) before the caller gets it. The next read of the
+//!    cache sees it, and the watch event that follows changes nothing. The table below has the exceptions.
 //! 4. If the outcome is unknown (timeout, 5xx, a reconcile that was cancelled), the key is marked. Before
 //!    its function is called again, the worker lists the namespace of that write.
 //!
-//! Step 3 makes a reconcile function read its own writes, and step 4 keeps that promise when a response is
-//! lost. controller-runtime offers the former as `EnableReadYourWritesConsistency` (v0.25, off by default).
+//! Step 3 makes a reconcile function read its own writes. After a lost response, step 4 makes the next reconcile read
+//! them. controller-runtime offers step 3 as `EnableReadYourWritesConsistency` (v0.25, off by default).
 //!
 //! Requests that the server rejects with 429 or 503 and a `Retry-After` header are sent again, at most 10 times in
 //! all, as long as the waits fit into the timeout. A server that names a wait has done nothing, so this is safe
@@ -26,6 +26,8 @@
 //! | success with the object | has it before the call returns | as the reconcile function asks |
 //! | success with the last state of an object that the write ends | drops the object | the same |
 //! | success with something else, such as a `Scale` | waits for the watch, or reads the object | the same |
+//! | success with a `resourceVersion` that is not a number | waits for the watch, at most 10 s | the same; after 10 s it first lists the namespace of the write |
+//! | success of the patch that removes a finalizer from an unreadable object | unchanged until the watch delivers it | the same |
 //! | 409 `Conflict`, or 422 for the uid of a predecessor | unchanged | at the next event, or after at least 1 s; it does not count as a failure |
 //! | 404 for the object of a `DELETE` | drops the object | as the reconcile function asks: the call succeeds |
 //! | rejected with another 4xx | unchanged | after backoff |

@@ -136,7 +136,7 @@ struct ControllerState {
     running_keys: Vec<Running>,
 }
 
-/// A key whose last reconcile failed.
+/// A key that fails or was given up.
 #[derive(Serialize)]
 struct Failing {
     key: String,

@@ -22,15 +22,15 @@
 //! |---|---|---|
 //! | `controller_runtime_reconcile_total` | `controller`, `result` | reconciles: `success`, `error`, `requeue_after`, `conflict` |
 //! | `controller_runtime_reconcile_errors_total` | `controller` | failed ones, with panics and timeouts |
-//! | `controller_runtime_terminal_reconcile_errors_total` | `controller` | errors that are not retried |
+//! | `controller_runtime_terminal_reconcile_errors_total` | `controller` | terminal errors: their keys are given up at once, whatever `retries` says |
 //! | `controller_runtime_reconcile_panics_total` | `controller` | panics |
 //! | `controller_runtime_reconcile_timeouts_total` | `controller` | reconciles beyond their timeout |
 //! | `controller_runtime_reconcile_time_seconds` | `controller` | histogram of durations |
 //! | `controller_runtime_active_workers` | `controller` | reconciles that run now |
 //! | `controller_runtime_max_concurrent_reconciles` | `controller` | `concurrency` of the declaration |
-//! | `kctl_failing_keys` | `controller` | keys whose last reconcile failed |
+//! | `kctl_failing_keys` | `controller` | keys that are retried after a failure or after many conflicts, and keys that were given up |
 //! | `workqueue_depth` | `name`, `controller`, `priority` | ready keys |
-//! | `workqueue_adds_total`, `workqueue_retries_total` | `name`, `controller` | added keys, and retries among them |
+//! | `workqueue_adds_total`, `workqueue_retries_total` | `name`, `controller` | times that a key became ready; adds for a later time, after a failure, a conflict or a requeue |
 //! | `workqueue_queue_duration_seconds` | `name`, `controller` | histogram of the time until a worker takes a key |
 //! | `workqueue_work_duration_seconds` | `name`, `controller` | histogram of the time that a worker has it |
 //! | `workqueue_unfinished_work_seconds`, `workqueue_longest_running_processor_seconds` | `name`, `controller` | running reconciles: their sum, and the longest |
@@ -49,7 +49,7 @@
 //! | `kctl_cache_lag_seconds`, `informer_queued_items` | the same | age of the next change, and number of changes to apply |
 //! | `informer_processing_latency_seconds` | the same | histogram of the time to apply a change |
 //! | `informer_store_resource_version` | the same | last 15 digits of the cache's resourceVersion |
-//! | `kctl_source_undecodable_total`, `kctl_source_unreadable_objects` | the same | objects that could not be decoded: ever, and now |
+//! | `kctl_source_undecodable_total`, `kctl_source_unreadable_objects` | the same | received states that could not be decoded, again with each list; objects that cannot be decoded now |
 //! | `kctl_handler_lag_seconds`, `kctl_handler_waiting` | `controller`, `relation` | changes that wait for `map` or `when` |
 //!
 //! # Process and requests
@@ -186,7 +186,7 @@ impl MetricsInner {
             ),
             (
                 "controller_runtime_terminal_reconcile_errors",
-                "Total number of reconciliation errors per controller that are not tried again",
+                "Total number of terminal reconciliation errors per controller",
                 &self.terminal_errors,
             ),
             (

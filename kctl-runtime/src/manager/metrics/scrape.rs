@@ -105,7 +105,7 @@ fn contents(encoder: &mut DescriptorEncoder<'_>, caches: &[OpenCache]) -> fmt::R
     )?;
     encode_gauges(
         encoder,
-        Metric::new("kctl_cache_bytes", "Length of the JSON of the objects in a cache"),
+        Metric::new("kctl_cache_bytes", "Bytes of the JSON of the objects in a cache, after compression"),
         samples(caches, |source| source.store().n_bytes()),
     )?;
     encode_gauges(
@@ -129,7 +129,10 @@ fn sources(encoder: &mut DescriptorEncoder<'_>, caches: &[OpenCache]) -> fmt::Re
     )?;
     counts(
         encoder,
-        Metric::new("kctl_source_undecodable", "Objects that could not be decoded; their last good state is kept"),
+        Metric::new(
+            "kctl_source_undecodable",
+            "Received states of objects that could not be decoded; each list counts its states again",
+        ),
         samples(caches, |source| source.health().undecodable),
     )?;
     encode_gauges(
@@ -210,7 +213,7 @@ impl Scrape {
         )?;
         encode_gauges(
             encoder,
-            Metric::new("kctl_failing_keys", "Keys whose last reconcile failed, per controller"),
+            Metric::new("kctl_failing_keys", "Keys that fail or were given up, per controller"),
             all.iter().map(|(spec, queue)| (labels(&spec.name), queue.n_failing())),
         )
     }

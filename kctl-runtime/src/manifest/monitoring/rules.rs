@@ -63,7 +63,7 @@ const ALWAYS: &[Rule] = &[
         lasts: "0m",
         severity: "warning",
         summary: "{{ $labels.controller }} panics",
-        description: "The log has the object and the message. The object is retried with exponential backoff.",
+        description: "The log has the object and the message.",
     },
     Rule {
         alert: "ControllerKeysWait",

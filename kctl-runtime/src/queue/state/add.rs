@@ -19,7 +19,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     /// Adds a key, and returns the wait that its cause asks for, although the key may be ready earlier. After a shutdown,
     /// only failures and conflicts are counted.
     ///
-    /// An event of a version that the last run wrote before it failed changes nothing but the tags.
+    /// If the last run failed, an event of a version that it wrote only adds its tags: the key does not become ready.
     pub(in crate::queue) fn add(&mut self, add: Add<K>, backoff: Backoff, now: Instant) -> (Duration, Wake) {
         let Add { key, priority, tags, cause, event } = add;
         if self.phase != Phase::Open && !cause.is_counted() {

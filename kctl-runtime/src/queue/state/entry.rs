@@ -29,7 +29,7 @@ pub(super) struct Entry {
     pub(super) conflicts: u32,
     /// The sequence number at which it began to fail: the order of reports. Invariant: above 0 while it fails.
     pub(super) failing_since: u64,
-    /// Is `true` if it failed with a terminal error or too often, and has not succeeded since.
+    /// Set when it is given up. A success or a failure that is retried clears it.
     pub(super) given_up: bool,
     /// Versions that its last run wrote, if it failed. Their events do not make the key ready. Invariant: at most
     /// [`OWN_WRITES_MAX`].
@@ -78,7 +78,7 @@ impl Entry {
         self.conflicts = 0;
     }
 
-    /// Returns `true` if its last run failed.
+    /// Returns `true` if it was given up, or has failures or more conflicts than usual since the last reset.
     pub(super) fn is_failing(&self) -> bool {
         self.given_up || self.consecutive_failures() > 0
     }

@@ -18,7 +18,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         }
     }
 
-    /// Resets the failures of a key, which still counts as failing until it succeeds.
+    /// Resets the failures and conflicts of a key, which still counts as failing.
     pub(in crate::queue) fn give_up(&mut self, key: K) {
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
@@ -49,7 +49,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         self.keys.find(key).map_or(0, |id| self.keys.value(id).failures)
     }
 
-    /// Returns the number of keys whose last run failed, with those that were given up.
+    /// Returns the number of failing keys, including those that were given up.
     pub(in crate::queue) fn n_failing(&self) -> usize {
         self.keys.iter().filter(|(_, entry)| entry.is_failing()).count()
     }

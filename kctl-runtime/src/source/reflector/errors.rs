@@ -119,7 +119,8 @@ impl Reflector {
         self.absent = self.absent.saturating_add(1);
         let mut effects = Vec::new();
         if self.last.is_some() {
-            // The cache is incomplete from the first 404 on, which pauses its controllers. Its objects go with the last one.
+            // The first 404 makes the cache incomplete, which pauses its controllers. After `ABSENT_RESPONSES` of them,
+            // its objects are removed.
             effects.extend((self.absent == 1).then(|| Effect::Emit(Delta::Incomplete(self.scope.clone()))));
         }
         let is_certain = match (self.last.is_some(), self.presence) {

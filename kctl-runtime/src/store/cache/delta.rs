@@ -57,7 +57,7 @@ pub enum Delta {
     Unselected(NamespaceScope, Uid, String),
     /// The state of one object in the response to an own write, or to a read concurrent with the watch.
     Written(Arc<Stored>),
-    /// This process deleted the object with this uid, and it is gone.
+    /// A response or a read shows that the object with this uid is gone.
     Gone(ObjectKey, Uid),
 }
 

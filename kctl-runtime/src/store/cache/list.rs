@@ -132,8 +132,10 @@ impl Cache {
         changes
     }
 
-    /// Applies objects that exist although the watch has passed their versions. The watermark is 0 during `apply`, and
-    /// must not be advanced by it: the old one is put back.
+    /// Calls `apply` with a watermark of 0, and restores the watermark afterwards.
+    ///
+    /// It is for objects that certainly exist, but whose versions the watch has passed. With the real watermark
+    /// [`upsert`](Self::upsert) would ignore them as deleted. `apply` must not advance the watermark.
     pub(super) fn below_watermark<T>(&mut self, scope: &NamespaceScope, apply: impl FnOnce(&mut Self) -> T) -> T {
         let Some(watermark) = self.scopes.get_mut(scope).map(|watermark| std::mem::take(&mut watermark.revision))
         else {

@@ -1,4 +1,6 @@
-//! Responses to own writes, which the watch reports later.
+//! Applies the responses to own writes, before the watch reports them. This makes a reconcile read its own writes.
+//!
+//! [`own_writes`](crate::own_writes) recognizes the changes that come from here, and keeps them from ending a backoff.
 
 use std::sync::Arc;
 
@@ -23,7 +25,7 @@ impl Cache {
         changes
     }
 
-    /// Removes an object that this process deleted, and leaves a tombstone until the watch reports the delete.
+    /// Removes an object that is gone by a response or a read. Leaves a tombstone until the watch reports the delete.
     pub(super) fn apply_own_delete(&mut self, key: &ObjectKey, uid: Uid) -> Vec<Change<Stored>> {
         match self.get(key).cloned() {
             Some(old) if old.meta().uid == uid => {

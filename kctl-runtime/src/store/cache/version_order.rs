@@ -1,4 +1,4 @@
-//! The order of the states of one object: a cache never goes back to an older one.
+//! The order of the states of one object. A late event or response does not bring an older state back.
 
 use std::sync::Arc;
 

@@ -77,8 +77,7 @@ impl World {
         due.min()
     }
 
-    /// Describes the keys whose last reconcile failed. Keys with a terminal error are not retried: they count as long
-    /// as their object exists.
+    /// Describes the keys whose last reconcile failed. Keys that were given up count as long as their object exists.
     pub(in crate::testing::sim) fn failing(&self) -> Vec<String> {
         let views = self.views();
         let ends = self.shared.checks.lock().ends.clone();
