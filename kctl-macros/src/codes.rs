@@ -88,7 +88,7 @@ codes! {
     SYNTAX = 24, "the attribute can't be read";
     /// `primary = …`, `rbac = …`, `of = Kind(…)`: the value would be lost without a message.
     FORM_OF_ANOTHER_OPTION = 25, "an option in the form of another option";
-    /// A string instead of a function, or a function or number instead of a string.
+    /// A function in place of a string or the reverse, a number, or a `name` with a wrong length.
     STRING_OR_FUNCTION = 26, "wrong value type: string or function";
     /// `namespaces = "default"` lacks its brackets.
     NAMESPACES_NOT_A_LIST = 27, "`namespaces` is a list";

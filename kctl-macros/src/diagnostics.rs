@@ -22,7 +22,7 @@ pub(crate) struct Errors(Option<Error>);
 
 impl Errors {
     /// Adds a mistake at these tokens: rustc underlines them from the first to the last. `what` is a sentence without
-    /// a full stop, and `help` begins with a verb: write, remove, did you mean.
+    /// a full stop. `help` usually begins with `write`, `remove` or `did you mean`.
     pub(crate) fn push(&mut self, tokens: impl ToTokens, code: Code, what: &str, help: &str) {
         self.add(Error::new_spanned(tokens, message(code, what, help)));
     }

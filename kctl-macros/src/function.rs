@@ -56,7 +56,7 @@ impl Function {
     pub(crate) fn check_free(&self, attribute: &str, code: Code, errors: &mut Errors) -> bool {
         let is_method = self.is_method();
         if is_method {
-            let what = format!("`{attribute}` must be applied to a function, not on a method");
+            let what = format!("`{attribute}` must be applied to a function, not to a method");
             errors.push(self.receiver_or_name(), code, &what, "move the function out of the `impl`");
         }
         !is_method

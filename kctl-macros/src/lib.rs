@@ -67,14 +67,11 @@
 //!
 //! # Where to add what
 //!
-//! * An option of an attribute: to its list of names and its `match` in *check* (`OPTIONS`; for `#[controller]` in
-//!   `controller/check/unknown_option.rs`, for `#[resource]` it is `KNOWN` in `resource/kube_options.rs`), to the model,
-//!   to *emit* (for `#[controller]` in `controller/emit/calls.rs`), and to the specification of `kctl-runtime` that it
-//!   sets. The method of its builder has the name of the option, except for `name` (`named`). `CONTRIBUTING.md` lists
-//!   the other files: the code that reads the specification, tests, records and both tables of options.
-//! * A verb: to `controller/model.rs` and to `kctl-runtime`. `CONTRIBUTING.md` lists the files.
+//! * An option of an attribute, or a verb: [`CONTRIBUTING.md`][contributing] has the steps.
 //! * An error: a line in `codes`, a case in `tests/ui`, and a section and an index line in `guide/errors.md`.
 //! * A field attribute `#[kctl(…)]`: to `resource::markers::FORMS`, and to the transform in `kctl-runtime`.
+//!
+//! [contributing]: https://github.com/kctl-rs/kctl/blob/main/CONTRIBUTING.md#typical-changes
 
 mod admission;
 mod attribute;

@@ -166,7 +166,7 @@
 //! A [`TestServer`](https://docs.rs/kctl/latest/kctl/testing/struct.TestServer.html) tests one sequence of events, which you
 //! write. Two more kinds of tests find what you did not think of:
 //!
-//! * [`role_tests!`](https://docs.rs/kctl/latest/kctl/macro.role_tests.html) runs a function of yours under the generated role, and then once without each permission. It fails if
+//! * [`role_tests!`](https://docs.rs/kctl/latest/kctl/macro.role_tests.html) runs a function of yours under the generated role, and then with one permission removed at a time. It fails if
 //!   a permission is missing, and also if one is superfluous.
 //! * [`#[kctl::test]`](https://docs.rs/kctl/latest/kctl/attr.test.html) repeats a scenario with crashes between writes, lost responses and stale caches. Each
 //!   run must end in the same state as the run without faults.

@@ -1,4 +1,4 @@
-//! Every option of a controller that is not a relation.
+//! Options of a controller that are not relations.
 use kctl::prelude::*;
 
 #[controller(

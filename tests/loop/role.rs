@@ -1,5 +1,5 @@
-//! The generated role of a declaration is minimal: everything declared works with it, and something fails without any
-//! part of it.
+//! The generated role of a declaration is minimal: everything declared works with it, and requests are rejected
+//! without any of its parts, except for the rule for Events.
 
 use kctl::{
     apiserver::User,
@@ -13,6 +13,7 @@ use kctl::{
     },
     prelude::*,
     reconcile::bounds::{Declares, MayApply, MayCreate, MayDelete, MayPatch, MayUpdate},
+    testing::{Trial, check_role},
 };
 use kctl_runtime::manifest::{self, RbacOptions};
 
@@ -98,6 +99,41 @@ fn bare_owns_declares_the_verbs_of_its_bound() {
     }
     assert_eq!(verbs::<Bare>(), verbs::<WrittenOut>());
     assert_eq!(verbs::<Bare>(), ["create", "update", "patch", "apply", "delete"]);
+}
+
+/// Uses each verb of a bare `owns` once.
+#[controller(owns = ServiceAccount)]
+async fn accounts(config: Arc<ConfigMap>, cx: Context<accounts>) -> Result<Action> {
+    let owned = cx.owned::<ServiceAccount>();
+    if !owned.is_empty() {
+        return Ok(Action::await_change());
+    }
+    let account = |suffix: &str| {
+        let metadata = ObjectMeta { name: Some(format!("{}-{suffix}", config.name_any())), ..ObjectMeta::default() };
+        ServiceAccount { metadata, ..ServiceAccount::default() }
+    };
+    let created = owned.create(account("created")).await?;
+    let mut changed = ServiceAccount::clone(&created);
+    changed.automount_service_account_token = Some(false);
+    let updated = owned.update(changed).await?;
+    owned.patch(&updated, kctl::json!({ "metadata": { "labels": { "color": "red" } } })).await?;
+    let applied = owned.apply(account("applied")).await?;
+    owned.delete(&applied).await?;
+    Ok(Action::await_change())
+}
+
+async fn create_config(trial: &Trial) -> Result<()> {
+    let metadata = ObjectMeta { name: Some("web".into()), ..ObjectMeta::default() };
+    let config = ConfigMap { metadata, ..ConfigMap::default() };
+    Api::default_namespaced(trial.client()).create(&PostParams::default(), &config).await?;
+    trial.idle().await
+}
+
+/// The role test removes each verb in turn.
+#[tokio::test(start_paused = true)]
+async fn bare_owns_grants_no_unneeded_verb() {
+    let accounts_app = || App::new("accounts").controller::<accounts>();
+    check_role(accounts_app, create_config).await.unwrap();
 }
 
 /// Returns the requests that were rejected while a Deployment was created, reconciled and deleted with this role.

@@ -12,8 +12,8 @@
 //! | K0030 | not a kind: a spec, `DynamicObject`, or a struct without `#[resource]` |
 //! | K0119 | a callback with a wrong signature: `check/callbacks.rs` |
 //!
-//! The order is the order of reading: the item first, then the options from left to right, then rules that compare
-//! options.
+//! Errors are reported in this order: syntax errors, the item, the options from left to right, rules that compare
+//! options, and callbacks.
 
 mod callbacks;
 mod conflicts;

@@ -92,16 +92,13 @@ pub(super) struct Rules {
     pub(super) on: Option<ExprPath>,
 }
 
-/// One `PolicyRule`. The variants are the forms of the parser: a path, a call with one word, and any other
-/// expression.
+/// One `PolicyRule`, in one of the forms of the parser.
 pub(super) enum Rule {
     /// `RULE`, a constant.
     Word(Ident),
-    /// `rule(GROUP)`.
-    Call {
-        function: Ident,
-        argument: Ident,
-    },
+    /// `rule(GROUP)`, a call with one identifier.
+    Call { function: Ident, argument: Ident },
+    /// `rule()`, `rules::RULE` or any other expression.
     Expr(Expr),
 }
 
@@ -174,7 +171,7 @@ pub(super) struct DeclaredVerb {
 pub(super) struct DeclaredOption {
     /// The meaning of the word.
     pub(super) option: RelationOption,
-    /// The word, which is the name of the builder's method, too.
+    /// The word in the attribute.
     pub(super) word: Ident,
     /// The value after `=`, which rustc checks unless it is a literal.
     pub(super) value: Expr,

@@ -62,8 +62,8 @@ pub(super) enum Value {
     Expr(Expr),
 }
 
-/// One entry in parentheses: a verb or flag, an option, or an expression. The tokens decide the variant
-/// alone; `check` knows which ones an option accepts.
+/// One entry in parentheses. The form of its tokens decides the variant. `check` decides which entries an option
+/// accepts.
 pub(super) enum Argument {
     /// A verb or a flag: `create`, `optional`.
     Word(Ident),
@@ -120,8 +120,8 @@ impl Parse for Entry {
     }
 }
 
-/// Reads the value after `=`. `None` if nothing is typed yet, and for anything that is not a kind where one belongs:
-/// `check` reports both.
+/// Reads the value after `=`; `None` if nothing is typed yet. In place of a kind, any other expression is returned as
+/// it is. `check` reports both.
 fn value(name: &Ident, input: ParseStream<'_>) -> Result<Option<Value>> {
     if input.is_empty() || input.peek(Token![,]) {
         return Ok(None);

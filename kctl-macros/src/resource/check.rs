@@ -1,7 +1,7 @@
 //! The attribute and the type → `Model`; all mistakes are reported at once.
 //!
-//! Only one mistake leaves no model, because there is nothing to derive for: an item that is neither a struct nor an enum.
-//! Every other mistake is recorded in `Model::errors`.
+//! Two mistakes leave no model, because there is nothing to derive for: an item that is not a type, and a type with a
+//! syntax error. Every other mistake is recorded in `Model::errors`.
 
 use proc_macro2::{Ident, TokenStream};
 use syn::{Attribute, Data, DeriveInput, Field, Fields, Type, Variant};

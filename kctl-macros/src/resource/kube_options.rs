@@ -13,7 +13,7 @@
 //! | K0083 | a value other than the allowed ones: `option_values` |
 //! | K0117 | a struct with the name of its kind |
 //!
-//! Each wrong option is replaced by a valid one: the kind exists, and nothing else fails.
+//! A wrong option is replaced by a valid one or left out, so that the kind exists and nothing else fails.
 
 use kctl_apimachinery::validation::LABEL_LEN_MAX;
 use proc_macro2::{Ident, Literal, TokenStream, TokenTree};
@@ -80,7 +80,7 @@ const REQUIRED: [(&str, &str); 3] = [("group", "example.com"), ("version", "v1")
 
 /// Reads the options of a kind whose spec is `spec`. Mistakes are reported and replaced.
 pub(super) fn check(options: &TokenStream, spec: &Ident, errors: &mut Errors) -> Vec<KubeOption> {
-    // Names that count as given: one mistake about an option is not also a missing option.
+    // Names that count as given. A misspelt `group` has an error, and is not reported as a missing `group` too.
     let mut names = Vec::new();
     let mut is_read = true;
     let parser = |input: ParseStream| -> syn::Result<Vec<KubeOption>> {
@@ -276,7 +276,7 @@ fn scope(name: &Ident, value: &[TokenTree], errors: &mut Errors) -> Option<KubeO
     (!is_cluster).then_some(KubeOption::Namespaced)
 }
 
-/// Checks one option. Returns it, or a valid one in its place; `None` for an option that kube's derive does not have.
+/// Checks one option. Returns it, or a valid one in its place; `None` for a wrong option that is left out.
 fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<KubeOption> {
     let text = name.to_string();
     if text == "scope" {

@@ -8,8 +8,8 @@ use crate::crate_path::CratePath;
 
 /// A struct or an enum with everything that the attribute adds to it.
 ///
-/// After a mistake the model is complete, too: `errors` holds the mistakes, and each wrong option has a replacement that the
-/// derives accept. So the kind exists, and rustc reports no second error about the same mistake.
+/// After a mistake the model is complete, too: `errors` holds the mistakes, and wrong options are replaced by valid ones or
+/// left out. So the kind exists, and rustc reports no second error about the same mistake.
 pub(super) struct Model {
     /// The user's item without its `#[kctl(…)]` attributes. Its derives are as the user wrote them: `emit` removes those that
     /// it adds with other paths.
@@ -38,7 +38,7 @@ pub(super) struct Model {
 
 /// The options of `#[resource(…)]`.
 pub(super) struct Resource {
-    /// The options that kube's derive reads, with a replacement for each wrong one.
+    /// The options that kube's derive reads. Wrong ones are replaced or left out.
     pub(super) options: Vec<KubeOption>,
     /// Markers of the object as a whole: `rule(…)`, `conversion(…)` and others that kube's derive does not have.
     pub(super) root: Markers,

@@ -62,7 +62,8 @@ pub struct RelationSpec {
     /// Declared verbs beyond `list` and `watch` of the cache: `get` of `primary(get)`, writes, `apply`, and words for a
     /// subresource such as `scale`. [`verbs_of`](crate::manifest::verbs_of) returns the RBAC verbs of each.
     pub verbs: Vec<&'static str>,
-    /// The mapper of `map = f`. `None` for an owned kind, whose controller reference is followed.
+    /// The mapper of `map = f`. A change of an owned kind also enqueues the primary in the controller reference, with or
+    /// without a mapper.
     pub map: Option<Mapper>,
     /// The predicate of `when = f`. `None` lets all changes pass.
     pub when: Option<Predicate>,
@@ -143,8 +144,8 @@ pub struct ControllerSpec {
     /// The JSON schema of the primary, if its type has one. `Some` distinguishes the user's types from
     /// built-in ones.
     pub schema: Option<fn() -> serde_json::Value>,
-    /// `true` if the primary is a custom resource with a status subresource, and the declaration does not say
-    /// `read_only`. The controller may patch the status then without declaring it.
+    /// `true` if the primary is a custom resource with a status, and the declaration does not say `read_only`. The
+    /// controller may patch the status then without declaring it.
     pub has_status: bool,
     /// `false` if the CRD has no `status` subresource although the type has a status: `status_subresource = false`.
     pub has_status_subresource: bool,

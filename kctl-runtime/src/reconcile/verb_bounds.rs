@@ -58,32 +58,32 @@ operations! {
     MayDeleteCollection: deletecollection,
         "`{C}` may not delete collections of `{K}`",
         "`deletecollection` on `{K}` is not declared",
-        "help: write `deletecollection` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has";
+        "help: write `deletecollection` in the parentheses of `{K}` in `#[controller(…)]`, next to its other verbs";
     /// Verbs that include `status`: patches of the status of objects that are not the primary.
     MayPatchStatus: status,
         "`{C}` may not write the status of `{K}`",
         "`status` on `{K}` is not declared",
-        "help: write `status` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
+        "help: write `status` in the parentheses of `{K}` in `#[controller(…)]`, next to its other verbs; verbs in parentheses replace the verbs of a bare `owns`";
     /// Verbs that include `scale`: writes of the `scale` subresource.
     MayScale: scale,
         "`{C}` may not scale `{K}`",
         "`scale` on `{K}` is not declared",
-        "help: write `scale` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
+        "help: write `scale` in the parentheses of `{K}` in `#[controller(…)]`, next to its other verbs; verbs in parentheses replace the verbs of a bare `owns`";
     /// Verbs that include `eviction`: requests to evict a Pod.
     MayEvict: eviction,
         "`{C}` may not evict `{K}`",
         "`eviction` on `{K}` is not declared",
-        "help: write `eviction` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
+        "help: write `eviction` in the parentheses of `{K}` in `#[controller(…)]`, next to its other verbs; verbs in parentheses replace the verbs of a bare `owns`";
     /// Verbs that include `binding`: assigning a Pod to a Node.
     MayBind: binding,
         "`{C}` may not bind `{K}`",
         "`binding` on `{K}` is not declared",
-        "help: write `binding` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has";
+        "help: write `binding` in the parentheses of `{K}` in `#[controller(…)]`, next to its other verbs";
     /// Verbs that include `token`: requesting tokens of a `ServiceAccount`.
     MayToken: token,
         "`{C}` may not ask for tokens of `{K}`",
         "`token` on `{K}` is not declared",
-        "help: write `token` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has";
+        "help: write `token` in the parentheses of `{K}` in `#[controller(…)]`, next to its other verbs";
     /// Verbs that include `get` on the primary, for [`Context::get`](super::Context::get).
     MayGetPrimary: get,
         "`{C}` may not get `{K}` from the API server",

@@ -1,4 +1,4 @@
-//! Builds a [`ControllerSpec`], one call per option of `#[controller(…)]`.
+//! Builds a [`ControllerSpec`]. The expansion of `#[controller(…)]` calls its methods.
 
 use std::time::Duration;
 

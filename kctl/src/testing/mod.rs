@@ -6,7 +6,7 @@
 //! | | tests | use it for |
 //! |---|---|---|
 //! | [`TestServer`] | one sequence of events that you write | what a reconcile does: objects, status, events, webhooks |
-//! | [`role_tests!`](crate::role_tests) | runs a test that you write with the generated role, then once without each of its permissions | a role that is sufficient and minimal; requests that bypass the `Context` |
+//! | [`role_tests!`](crate::role_tests) | runs a test that you write with the generated role, then with one permission removed at a time | a role that is sufficient and minimal; requests that bypass the `Context` |
 //! | [`permissions_test!`](crate::permissions_test) | compares the generated role with the verbs that the types of a `Context` allow | code that names verbs in two places, such as your macros |
 //! | [`#[kctl::test]`](macro@crate::test), [`Sim`] | many runs of one scenario with crashes, lost responses, late watch events | retries, restarts, leader election, leaked objects, hot loops |
 //!

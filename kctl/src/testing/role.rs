@@ -1,10 +1,11 @@
-//! Proof that a role is exactly what an app needs: sufficient, and without a permission that could
+//! Tests that a role is exactly what an app needs: sufficient, and without a permission that could
 //! be dropped.
 //!
 //! Reviewers of a `ClusterRole` ask two questions: does the program work with it, and why does it
 //! need each line? [`check_role`] answers both by experiment. It runs a scenario under the
 //! generated role, then again once for each permission with that permission removed. A run that is
-//! not rejected with 403 shows that the permission is superfluous.
+//! not rejected with 403 shows that the permission is superfluous. Permissions for caches, events and
+//! `…/finalizers` are not removed.
 //!
 //! The experiment is only as good as its scenario. A permission that only a rare branch uses is
 //! reported as superfluous until the scenario reaches that branch. So these tests also measure what
@@ -102,7 +103,7 @@ pub fn names_a_real_server() -> bool {
 /// without each permission.
 ///
 /// Each run without a permission has to fail with 403. List and watch of caches, events, and `update` of `…/finalizers`
-/// are always needed and not tried. Instead, a cache of `reads` or `watches` is superfluous if no reconcile of the
+/// are not removed. Instead, a cache of `reads` or `watches` is superfluous if no reconcile of the
 /// scenario calls `cx.store` or `cx.objects` for it. Kinds that are watched at run time
 /// ([`Env::watches`](crate::app::Env::watches)) and `watches = K(metadata)` are not reported.
 ///
@@ -244,9 +245,9 @@ impl fmt::Display for Part {
 
 /// Returns each permission that a run leaves out, with its index in the role of its cluster.
 ///
-/// Permissions that kctl itself needs (caches, events, and `update` of `…/finalizers` for `blockOwnerDeletion`) are not among
-/// them: without those an app never starts its work. The `patch` that adds a finalizer is a verb of the primary, and is
-/// left out like others.
+/// Permissions that kctl itself needs are not among them: caches, events, and `update` of `…/finalizers` for
+/// `blockOwnerDeletion`. Without a cache an app never starts its work, and an event that is rejected fails no reconcile.
+/// The `patch` that adds a finalizer is a verb of the primary, and is left out like others.
 fn droppable(role: &Permissions) -> impl Iterator<Item = (usize, Part)> {
     let all = role.iter().flat_map(|(cluster, permissions)| {
         permissions

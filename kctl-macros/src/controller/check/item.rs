@@ -94,7 +94,7 @@ fn parameters<'a>(function: &'a Function, errors: &mut Errors) -> Option<(&'a Ty
     let inputs: Vec<_> = function.sig.inputs.iter().collect();
     if function.is_method() {
         let help = "move the function out of the `impl`; for state, put `#[controller(of = Kind)]` on the struct and write `impl Reconcile`";
-        let what = "`#[controller]` must be applied to a function, not on a method";
+        let what = "`#[controller]` must be applied to a function, not to a method";
         errors.push(function.receiver_or_name(), codes::NOT_ON_A_CONTROLLER, what, help);
         return None;
     }

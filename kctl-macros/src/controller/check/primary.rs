@@ -25,8 +25,8 @@ use super::{
 };
 use crate::{codes, diagnostics::Errors};
 
-/// Reads `primary(…)`. `optional`, `metadata` and `as` are rejected: a primary is there, and it is cached as a whole.
-/// `read_only` excludes verbs that write.
+/// Reads `primary(…)`. `optional` is rejected because a controller has nothing to do without its primary, and `metadata`
+/// and `as` because the primary is cached as a whole. `read_only` excludes verbs that write.
 pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptions> {
     if let Some(value) = &entry.value {
         let help = match value {

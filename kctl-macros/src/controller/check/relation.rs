@@ -18,6 +18,7 @@
 //! | K0015 | an unknown verb, or a wildcard |
 //! | K0022 | a verb, flag or option twice |
 //! | K0028 | a verb or flag that would have no effect |
+//! | K0030 | not a kind: a `DynamicObject` or a pointer |
 
 use quote::ToTokens;
 use syn::{Expr, ExprLit, Ident, Lit, Type};

@@ -23,7 +23,7 @@ fn verbs_in_other_forms_get_help() {
         ("owns = Pod(create, *)", format!("{all}write `owns = Pod`, ")),
         ("owns = Pod(All)", format!("{all}write `owns = Pod`, ")),
         ("reads = Node(*)", format!("{all}write `reads = Node` to read only, or list the verbs that are used, for example `reads = Node(patch)`")),
-        ("primary(*)", format!("{all}write the verbs that are used, for example `primary(patch)`; its status may be written in any case")),
+        ("primary(*)", format!("{all}write the verbs that are used, for example `primary(patch)`")),
         ("owns = Pod(\"create\")", format!("{none}write `owns = Pod(create)`")),
         ("owns = Pod(\"create,delete\")", format!("{none}write `owns = Pod(create, delete)`")),
         ("owns = Pod(create | Delete)", format!("{none}write `owns = Pod(create, delete)`")),

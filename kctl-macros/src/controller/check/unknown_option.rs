@@ -70,7 +70,7 @@ pub(super) fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) 
     let other = OTHER_OPTIONS.iter().find(|(other, _)| *other == unknown).map(|(_, help)| *help);
     let help = match closest_match(unknown, &OPTIONS) {
         _ if other.is_some() => other.unwrap_or_default().to_owned(),
-        // An owned kind is cached whole, in the primary's cluster.
+        // `owns` accepts neither of these two.
         _ if ["as", "on"].contains(&unknown) => {
             format!("write it in the parentheses of a kind: `reads = Kind({unknown} = …)`")
         }

@@ -71,7 +71,7 @@ pub(super) fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, parentheses: &Pa
     errors.push(word, codes::UNKNOWN_VERB, &format!("`{text}` is not a verb"), &help);
 }
 
-/// Words that are not verbs of Kubernetes, with the verbs to write.
+/// Words that people write for a verb, with the verbs to write.
 const VERB_SYNONYMS: [(&str, &str); 7] = [
     ("read", "get, list, watch"),
     ("write", "create, update, patch, delete"),
@@ -165,10 +165,7 @@ impl Parentheses {
             Subject::Related(RelationKind::Owns) => format!(
                 "write `{prefix}`, which may create, update, patch, apply and delete, or list the verbs that are used: `{prefix}(create, delete)`"
             ),
-            Subject::Primary => {
-                "write the verbs that are used, for example `primary(patch)`; its status may be written in any case"
-                    .into()
-            }
+            Subject::Primary => "write the verbs that are used, for example `primary(patch)`".into(),
             Subject::Related(_) => {
                 format!("write `{prefix}` to read only, or list the verbs that are used, for example `{prefix}(patch)`")
             }

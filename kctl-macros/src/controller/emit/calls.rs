@@ -1,8 +1,7 @@
-//! The calls on the builder of a `ControllerSpec`, one for each option.
+//! The calls on the builder of a `ControllerSpec`.
 //!
-//! The specification is what `generate-rbac`, `graph` and the manager read, so each option of the attribute is a
-//! method there. The text of a relation or a rule goes with it: comments of the generated role show which option a
-//! rule comes from.
+//! `generate-rbac`, `graph` and the manager read the specification. The text of a relation or a rule goes with it:
+//! comments of the generated role show which option a rule comes from.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};

@@ -9,7 +9,7 @@
 //! | `reads = K(live(cluster))` | `get`, in all namespaces |
 //! | `owns = K` without verbs | `create`, `update`, `patch`, `delete`; an apply is a `create` and a `patch` |
 //! | verbs in parentheses | these ([`verbs_of`]) |
-//! | a status subresource, unless `read_only` | `patch` on `…/status` of the primary |
+//! | a custom resource with a status as primary, unless `read_only` | `patch` on its `…/status` |
 //! | `finalizer = "…"` | `patch` on the primary |
 //! | `block_owner_deletion` | `update` on `…/finalizers` of the primary |
 //! | `fields = "metadata.name=x"` | its `list` and `watch` are limited to that name |
@@ -74,7 +74,7 @@ impl RbacOptions {
 /// Returns the `ServiceAccount`, roles and bindings that the controllers need on one cluster.
 ///
 /// A controller that is limited to namespaces gets a Role in each of them, and a `ClusterRole` for its
-/// cluster-scoped kinds. The module's page has an example.
+/// cluster-scoped kinds. The page of the [module](crate::manifest) has an example.
 ///
 /// # Errors
 /// An object cannot be written as YAML.

@@ -43,7 +43,7 @@ pub enum PermissionTarget {
 
 /// One verb on one resource in one scope: the smallest part that a role can lack.
 ///
-/// `kctl`'s role test runs a program once without each of its permissions.
+/// `kctl`'s role test runs a program once without each permission for which `framework` is `false`.
 ///
 /// ```
 /// use std::collections::BTreeSet;

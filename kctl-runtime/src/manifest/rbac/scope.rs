@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::{PermissionTarget, resources};
 use crate::spec::{ControllerSpec, RelationSpec};
 
-/// Namespaced resources: the built-in ones, and the declared ones.
+/// The declared resources by group and plural, with `true` for a namespaced one.
 pub(super) struct Scopes(BTreeMap<(String, String), bool>);
 
 impl Scopes {

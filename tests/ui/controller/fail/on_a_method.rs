@@ -1,4 +1,4 @@
-//! The attribute must be applied to a function, not on a method.
+//! The attribute must be applied to a function, not to a method.
 use kctl::prelude::*;
 
 struct Configs;

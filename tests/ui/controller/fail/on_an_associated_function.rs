@@ -1,4 +1,4 @@
-//! The attribute must be applied to a function, not on an associated one.
+//! The attribute must be applied to a function, not to an associated one.
 use kctl::prelude::*;
 
 struct Configs;

@@ -1,4 +1,4 @@
-//! Every option of the function form.
+//! Options of the function form.
 use kctl::{k8s::api::rbac::v1::PolicyRule, prelude::*};
 
 /// Keeps to what it declares.
