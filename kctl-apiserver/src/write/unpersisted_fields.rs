@@ -2,8 +2,8 @@
 //! properties, or metadata values that reads drop, such as empty labels.
 //!
 //! kube-apiserver stores these fields, and prunes them when it reads the object from etcd. So the object differs from
-//! the stored one each time it is applied: each apply is a write with a new `resourceVersion`, and a change of the spec
-//! increments the generation. This server does not store the fields. It marks the object instead
+//! the stored one each time it is applied. Each apply is a write with a new `resourceVersion`, and fields of the spec
+//! increment the generation. This server does not store the fields. It marks the object instead
 //! (`Store::mark_unread_fields`), so that the next apply is a write as well.
 
 use serde_json::{Map, Value};
