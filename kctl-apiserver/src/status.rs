@@ -160,8 +160,8 @@ impl StatusError {
             .for_object(resource, name)
     }
 
-    /// Returns `Invalid` (422) with one cause per field error. `details.kind` is a kind here and not a resource, unlike
-    /// in all other errors. Equal field errors are reported once, so validation may find an error twice. At most
+    /// Returns `Invalid` (422) with one cause per field error. `kind` becomes `details.kind`, where most other errors
+    /// have the resource. Equal field errors are reported once, so validation may find an error twice. At most
     /// [`CAUSES_LEN_MAX`] are reported.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let mut seen = HashSet::new();

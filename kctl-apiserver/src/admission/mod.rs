@@ -43,11 +43,12 @@ pub(crate) struct Attributes<'a> {
     pub(crate) operation: Operation,
     /// The name of the object. Empty as long as it is not generated, and for each object of a deleted collection.
     pub(crate) name: String,
-    /// The object to store; `None` for a delete.
+    /// The object of the request, such as the object to store, a `Binding` or the options of a connect. `None` for a
+    /// delete.
     pub(crate) object: Option<Value>,
-    /// The stored object; `None` for a create and a connect.
+    /// The stored object or its `Scale`; `None` for a create and a connect.
     pub(crate) old: Option<Arc<Value>>,
-    /// `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
+    /// `CreateOptions`, `UpdateOptions` or `DeleteOptions`; null for a connect.
     pub(crate) options: Value,
     /// The version of the resource that a policy or webhook matches, and its kind, if that is not the requested
     /// version. The objects are in that version then.

@@ -342,8 +342,8 @@ fn names_variable(text: &str, name: &str) -> bool {
 }
 
 /// Returns the violations of a policy, with these parameters. The cost of all validations is charged before the first
-/// is evaluated. So a policy is denied as a whole if its budget does not suffice. Audit annotations get a new budget of
-/// the same size.
+/// is evaluated: if the budget does not suffice, that is the only violation. Audit annotations get a new budget of the
+/// same size.
 ///
 /// With `failurePolicy: Ignore`, errors of expressions are dropped; a result of `false` is never dropped.
 fn violations(
@@ -365,7 +365,7 @@ fn violations(
     let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
     let validations = policy["validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut judged = Vec::new();
-    // An exhausted budget denies the request: earlier results do not count.
+    // If the budget does not suffice, no validation is evaluated.
     let payments: Vec<Result<(), CostExceeded>> =
         validations.iter().map(|rule| scope.charge_cost(&text(rule, "expression"))).collect();
     if payments.contains(&Err(CostExceeded::Budget)) {

@@ -63,7 +63,7 @@ impl Manager {
 /// The fields that one manager owns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owned {
-    /// The set of fields. Invariant: the set is not empty in a [`Managed`].
+    /// The set of fields. Empty for an entry without fields, until [`Managed::take_from_others`] removes its manager.
     pub set: FieldSet,
     /// The `apiVersion` in which the fields are named.
     pub api_version: String,
@@ -89,10 +89,9 @@ impl Managed {
         value_at(object, ["metadata", "managedFields"]).and_then(Self::decode).unwrap_or_default()
     }
 
-    /// Writes `metadata.managedFields` of an object. Managers without fields are left out; an empty list is removed.
+    /// Writes `metadata.managedFields` of an object, or removes the field if the object has no managers.
     pub(crate) fn write(&self, object: &mut Value) {
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-        debug_assert!(self.0.values().all(|owned| !owned.set.is_empty()), "a manager without fields is removed");
         let entries = self.encode();
         if entries.is_empty() {
             metadata.remove("managedFields");

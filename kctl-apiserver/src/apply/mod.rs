@@ -325,8 +325,9 @@ fn reported_conflicts(conflicts: &[(&Manager, FieldSet)]) -> Vec<Conflict> {
 /// removed fields have no owner. If nothing has changed, nothing is written, not even the time.
 ///
 /// Entries sent by the client replace the entries of the live object. An empty list, or a list with one empty entry,
-/// removes all managers. Writers of subresources cannot send entries. The entries of the live object are kept in two
-/// cases (`UpdateNoErrors`): it can't be converted to the version of a manager, or an object does not fit its schema.
+/// removes all managers. Malformed entries, and entries sent to a subresource, are ignored. The live entries
+/// are kept unchanged if an object can't be converted to the version of a manager, or does not fit its schema
+/// (`UpdateNoErrors`).
 pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     let sent = value_at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
     let live_managed = || live.map(Managed::from_object).unwrap_or_default();

@@ -219,6 +219,15 @@ fn entries_that_the_client_sends_are_kept() {
     assert_eq!(malformed, live);
 }
 
+/// Admission webhooks can leave an entry without fields.
+#[test]
+fn entry_without_fields_survives_an_untyped_update() {
+    let entry = json!({"manager": "mine", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"});
+    let live = config_map(&json!({"metadata": {"managedFields": [entry]}}));
+    let untyped = change_object(&live, "zz", &json!({"data": "x"}));
+    assert_eq!(owners(&untyped), json!([["mine", {}]]));
+}
+
 #[test]
 fn oldest_update_entries_are_merged() {
     let mut live = apply_object(None, "m2", &config_map(&json!({"data": {"a": "1"}})));

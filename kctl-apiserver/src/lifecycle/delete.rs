@@ -25,10 +25,11 @@ use crate::{
 /// The effect of a delete on one object. The variants are in the order of how much is left of the object afterwards.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Deletion {
-    /// The object is being deleted already, and nothing changes.
+    /// The object is being deleted already: its grace period runs, or finalizers in its spec hold it. Nothing is
+    /// written, and admission does not run.
     Pending,
     /// The object gets this state, and is kept until its finalizers are removed or its grace period ends.
-    /// `metadata.deletionTimestamp` is set.
+    /// `metadata.deletionTimestamp` is set. The state may equal the present one, if the object was marked before.
     Marked(Value),
     /// The grace period is zero: watches see this state, and then the object is removed. Watches see `MODIFIED` with
     /// the new timestamp, and `DELETED` at the next revision. Only kinds with a grace period end like this.

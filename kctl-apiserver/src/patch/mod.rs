@@ -1,7 +1,7 @@
-//! Patches that depend on the structure of an object.
+//! JSON patch, merge patch and strategic merge patch.
 //!
-//! Merge patch and JSON patch work on JSON alone; strategic merge patch needs the schema of a built-in kind.
-//! Server-side apply is in `apply`. All of them change a copy that the caller decodes again afterwards.
+//! JSON patch and merge patch work on JSON alone; strategic merge patch needs the schema of a built-in kind.
+//! Server-side apply is in `apply`. The functions change a copy, which the caller decodes again afterwards.
 
 mod bounds;
 pub(crate) mod json;

@@ -17,8 +17,7 @@
 //! - the value: enum, bounds, length, format, uniqueness;
 //! - the fields of the value, if it is an object, or of its items.
 //!
-//! `write/validate.rs` calls this for every create and update of a built-in kind, except for updates that
-//! `validates_spec_only` of the kind skips.
+//! The table at the head of `write/validate.rs` lists the writes that are validated here.
 
 mod tags;
 mod types;

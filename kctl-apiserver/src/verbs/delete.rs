@@ -26,9 +26,8 @@ use crate::{
 
 /// Deletes one object.
 ///
-/// Decides the effect first ([`Deletion::decide`]), then runs admission, then writes. A delete that would not change an
-/// object that is already being deleted reaches no webhook. The response has the object, or a `Status` for kinds that
-/// return one (`DeleteResponse`).
+/// Decides the effect first ([`Deletion::decide`]), then runs admission, then writes. [`Deletion::Pending`] skips
+/// admission. The response has the object, or a `Status` for kinds that return one (`DeleteResponse`).
 ///
 /// Preconditions are checked against the object in the version of the request, before admission. Deleting an object
 /// with finalizers or a grace period returns 200 with the object. Removing an object at once returns 200 with a

@@ -76,8 +76,8 @@ pub(super) fn check_syntax(info: &RequestInfo) -> Result<(), StatusError> {
 
 /// Patches an object. The stored object is converted to the version of the request, patched as JSON, decoded again, and
 /// then written like an update (`write/mod.rs`). Unlike kube-apiserver's `patchResource`, no retry after a conflict is
-/// needed: the whole request runs under the lock. For a merge patch, `fieldValidation` checks the patch itself, so only
-/// new unknown fields are reported.
+/// needed: the whole request runs under the lock. `fieldValidation` looks for duplicate fields in a merge patch itself,
+/// and for unknown fields in the patched object.
 pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let resource = &info.resource.id;
     let patch_type = PatchType::from_request(info)?;
@@ -111,8 +111,8 @@ pub(super) fn merge_strategically(
 
 /// Returns the patched object. For a merge patch or strategic merge patch that does not set `metadata.managedFields`,
 /// they are removed here; [`apply::update`] restores them from the live object. A patch that sets them replaces the
-/// stored list, and `apply::update` decides about the result: an empty list removes all managers, and `null` keeps the
-/// stored ones.
+/// stored list, and `apply::update` decides about the result. On the main resource an empty list removes all managers;
+/// `null` keeps the stored ones.
 fn patch_object(info: &RequestInfo, patch_type: PatchType, old: &Value) -> Result<Value, StatusError> {
     debug_assert!(patch_type != PatchType::Apply, "`apply_patch` merges by ownership");
     if patch_type == PatchType::Json {

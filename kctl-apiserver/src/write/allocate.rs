@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Write;
 use crate::{field_errors::Errors, registry::kind::Allocator, request::RequestInfo, status::StatusError, store::Store};
 
-/// Checks the requested values of a new object as it was sent, because upstream's allocator runs before the defaults.
+/// Checks the requested values of a new object before `prepare`, as upstream's allocator runs before the strategy.
 ///
 /// # Errors
 /// `Invalid` for values that the cluster does not have, and for taken ones.

@@ -1,4 +1,4 @@
-//! Errors of immutable metadata, found in the object as it was sent: `prepare` restores these fields.
+//! Errors of immutable metadata, found before `prepare` restores the stored values.
 //!
 //! Upstream: `ValidateObjectMetaAccessorUpdate` of `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`.
 
@@ -16,9 +16,9 @@ use crate::{
     validation,
 };
 
-/// Returns the errors of the object as it was sent. They are changes of immutable metadata, which `prepare` restores,
-/// and admin access to devices in a namespace without the label for it. After `prepare`, an attempt to change an
-/// immutable field would look like no change.
+/// Returns the errors of the object before `prepare`. They are changes of immutable metadata, and admin access to
+/// devices in a namespace without the label for it. After `prepare`, an attempt to change a field that it restores
+/// would look like no change.
 pub(super) fn errors(store: &Store, info: &RequestInfo, write: &Write) -> Errors {
     let mut errors = admin_access::errors(store, info, write.old(), &write.object);
     // A custom object's status is written without metadata.

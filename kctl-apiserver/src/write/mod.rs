@@ -119,7 +119,7 @@ impl Write {
 /// 4. `namespace::match_namespace`: the object gets the namespace of the path, which admission may have changed or
 ///    removed.
 /// 5. `immutable::errors`: changes of immutable metadata, and admin access to devices. It runs before `prepare`, which
-///    restores the metadata. Step 8 has the errors of other immutable fields: `validate_update`, or a tag of the API.
+///    restores stored values. Step 8 has the errors of other immutable fields: `validate_update`, or a tag of the API.
 /// 6. `prepare`: defaults, fields that the write resets, generation.
 /// 7. `complete`, `allocate`, `name`: plugins and the strategy complete the object; allocated values, and a generated
 ///    name.

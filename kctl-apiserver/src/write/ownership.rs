@@ -164,8 +164,8 @@ pub(super) enum OwnershipSource {
     Stored,
 }
 
-/// Returns the source of `managedFields` for a write without mutating admission, before plugins and the strategy change
-/// the object.
+/// Returns the source of `managedFields` for a write, before webhooks, policies, plugins and the strategy change the
+/// object.
 ///
 /// Most kinds are compared as they are stored ([`OwnershipSource::Stored`]). Exceptions are kinds whose strategy or
 /// plugins fill in fields. A client that omits such a field must not become its owner, so the object is compared as it

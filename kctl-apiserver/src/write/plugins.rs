@@ -106,7 +106,7 @@ fn admit_by(plugin: Plugin, state: &mut State, mutation: &mut Mutation<'_>) -> R
     }
 }
 
-/// Runs the plugins of the kind that reject objects. `DELETE` and `CONNECT` have no object here.
+/// Runs the plugins of the kind that reject objects.
 ///
 /// # Errors
 /// Fails with the first plugin that rejects the write.

@@ -29,7 +29,7 @@ use crate::{
 
 /// The states of a new object from which its field ownership is computed.
 pub(super) struct NewObjectStates {
-    /// The object as the client sent it.
+    /// The object before `prepare`: as the client sent it, with the changes of mutating admission.
     pub(super) sent: Value,
     /// The object with defaults, before plugins complete it.
     pub(super) prepared: Value,

@@ -1,15 +1,16 @@
-//! Fields that an apply of a custom object stores and no reader ever sees. They are below an object whose schema has no
+//! Fields of an applied custom object that reads do not return. They are below an object whose schema has no
 //! properties, or metadata values that reads drop, such as empty labels.
 //!
-//! kube-apiserver prunes the objects that it reads from etcd, not the applied ones. Such an object differs from the
-//! stored one each time it is applied. Each apply is therefore a write with a new `resourceVersion`, and a change of
-//! the spec increments the generation.
+//! kube-apiserver stores these fields, and prunes them when it reads the object from etcd. So the object differs from
+//! the stored one each time it is applied. Each apply is a write with a new `resourceVersion`, and fields of the spec
+//! increment the generation. This server does not store the fields. It marks the object instead
+//! (`Store::mark_unread_fields`), so that the next apply is a write as well.
 
 use serde_json::{Map, Value};
 
 use crate::request::RequestInfo;
 
-/// The effect of fields that are stored but not read.
+/// The effect of fields that are applied and not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unpersisted {
     /// There are no such fields: the usual case.

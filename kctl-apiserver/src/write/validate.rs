@@ -1,10 +1,9 @@
 //! Validation of an object, by the rules of its kind or the schema of its CRD.
 //!
 //! Errors come from four places: metadata, the schema and rules of a CRD, declarative tags (`declared`), and the
-//! functions of the kind. All of them are collected into one response.
+//! functions of the kind. With `validates_metadata_last`, the metadata is validated only if the rest is valid.
 //!
-//! The metadata comes first, or after the rest with `validates_metadata_last`. Then a write of a built-in kind runs these
-//! functions, in this order. Those without `declared` are fields of `Kind::validation`:
+//! A write of a built-in kind runs these functions, in this order. Names without `::` are fields of `Kind::validation`:
 //!
 //! | write of | functions |
 //! |---|---|
@@ -14,8 +13,9 @@
 //! | another subresource, with a row in `Strategy::parts` | `declared::validate`, and `Part::validate` |
 //! | another subresource | none |
 //!
-//! With `validates_subresources`, writes of `status` and of other subresources also run the functions of an object, before
-//! their own. With `validates_spec_only`, an update that changes neither name nor spec skips the functions of an object.
+//! With `validates_subresources`, writes of `status` and of subresources without a row in `Strategy::parts` run the
+//! functions of an object first. With `validates_spec_only`, an update that changes neither name nor spec skips the
+//! functions of an object.
 
 use std::collections::HashSet;
 
@@ -36,12 +36,12 @@ use crate::{
     write::Write,
 };
 
-/// Validates an object, and adds warnings to the response. `errors` were found before and are reported first. An object
-/// of another type than the path is rejected before its fields are validated. The order of field errors within one
-/// `Invalid` is not guaranteed. Warnings are added only if the object is valid.
+/// Validates an object, and adds warnings to the response if it is valid. `errors` were found before, and are reported
+/// together with the errors of validation. A custom object of another type than the path, or with metadata that does
+/// not decode, is rejected for that alone. The order of field errors within one `Invalid` is not guaranteed.
 ///
 /// # Errors
-/// Fails with `Invalid` and all field errors.
+/// Fails with `Invalid`, which has the field errors.
 pub(super) fn validate(store: &Store, info: &RequestInfo, write: &Write, errors: Errors) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
     if let Some(error) = type_mismatch_error(&info.resource, object) {
@@ -154,9 +154,8 @@ fn part_errors(part: &Part, old: &Value, new: &Value) -> Errors {
     })
 }
 
-/// Returns the errors of an object of a built-in kind. The subresource selects the functions of the kind:
-/// `validate_status` for the status, and otherwise the functions for the whole object. Kinds with `validates_spec_only`
-/// skip an unchanged spec. An object is converted to the storage version first, which has all rules of the kind.
+/// Returns the errors of an object of a built-in kind, from the functions in the table at the head of this file. An
+/// object is converted to the storage version first, which has all rules of the kind.
 fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Errors {
     let kind = info.resource.kind;
     let (of_new, of_old);

@@ -110,8 +110,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Fields that admission plugins set, rather than the client or the defaulting functions. A client that does not send
-/// them does not own them, though the stored object has them.
+/// Fields that admission plugins of kube-apiserver set. Here `defaulting/pod.rs` adds the tolerations. A client that
+/// does not send these fields does not own them, though the stored object has them.
 const FILLED_IN: &[&str] = &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"];
 /// Counts Pods with their requests and limits. A terminated Pod uses no quota. Only a resize, or an update that adds or
 /// removes `activeDeadlineSeconds`, may change the usage of a running Pod: other resources are immutable.

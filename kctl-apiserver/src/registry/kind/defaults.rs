@@ -6,7 +6,7 @@ use serde_json::Value;
 pub(crate) type DefaultRest = fn(&mut Value, &mut dyn FnMut(&mut Value));
 
 /// The defaults of a kind. An update runs `keep_before` first. Then `set_rest` calls the function that decodes the
-/// object and runs `set`. After the strategy, `again_after_update` repeats this.
+/// object and runs `set`. With `again_after_update`, `set_rest` and `set` run again after the strategy of an update.
 pub(crate) struct Defaults {
     /// Returns the reason why a sent object can't be decoded.
     pub(crate) decode_error: fn(&Value) -> Option<String>,

@@ -27,9 +27,12 @@ pub(crate) trait RequestContext {
     fn warn(&self, warning: &str);
 }
 
-/// The strategy of a kind. The functions are in the order in which they run: first for new objects, then for updates,
-/// then for both. `drop_unstored` also runs after `prepare_update`. `set_times` runs before `prepare_update`, and for a
-/// new object before `complete_create`.
+/// The strategy of a kind. A write runs its functions in this order:
+///
+/// - new object: `allocator.check`, `prepare_create`, `drop_unstored`, `set_times`, `complete_create`, `finish_create`,
+///   `allocate`, `allocator.allocate`, `set_generated_name`;
+/// - update: `set_times`, `set_status_times`, `prepare_status` or one of the `parts`, `prepare_update`,
+///   `drop_unstored`, `finish_update`, `allocate`, `allocator.check`, `allocator.allocate`.
 pub(crate) struct Strategy {
     /// A `PUT` creates an object that does not exist (`AllowCreateOnUpdate`).
     pub(crate) creates_on_update: bool,
@@ -52,8 +55,8 @@ pub(crate) struct Strategy {
     pub(crate) set_status_times: fn(&dyn Environment, &Value, &mut Value),
     /// Subresources that write a part of the object.
     pub(crate) parts: &'static [Part],
-    /// Fields of the metadata that a write of the status leaves as they are. With `CLIENT_METADATA`, the write resets
-    /// the whole metadata (`managed_fields.reset_fields`).
+    /// Fields of the metadata that a write of the status leaves as they are. With `CLIENT_METADATA`, its manager owns
+    /// no metadata either (`reset_fields` in `write/ownership.rs`).
     pub(crate) kept_by_status: &'static [&'static str],
     /// Keeps parts of the old status in a write of the status.
     pub(crate) prepare_status: fn(&Value, &mut Value),
@@ -66,7 +69,8 @@ pub(crate) struct Strategy {
     pub(crate) allocate: fn(&mut dyn Environment, &mut Value),
     /// Checks and allocates values that no two objects of the kind may have, such as node ports.
     pub(crate) allocator: Option<Allocator>,
-    /// Sets names and labels that contain a generated name. The first argument is the object as it was sent.
+    /// Sets names and labels that contain the generated name of a new object. The first argument is the object before
+    /// `write/prepare.rs` changed it.
     pub(crate) set_generated_name: fn(&Value, &mut Value),
     /// A list that is stored as `null` when it is empty, as a JSON pointer.
     pub(crate) null_when_empty: Option<&'static str>,
@@ -103,8 +107,8 @@ pub(crate) type Others<'a> = Box<dyn Iterator<Item = Arc<Value>> + 'a>;
 
 /// The functions for values that no two objects of a kind may have.
 pub(crate) struct Allocator {
-    /// Checks the values that were requested: old, sent, other objects. A new object is as the client sent it. A dry
-    /// run has no other objects.
+    /// Checks the values that were requested: old, new, other objects. A new object is checked before
+    /// `write/prepare.rs` changes it. A dry run has no other objects.
     pub(crate) check: fn(Option<&Value>, &Value, Others<'_>) -> Result<(), Errors>,
     /// Checks values that were requested, and sets the missing ones: the object, other objects.
     pub(crate) allocate: fn(&mut Value, Others<'_>) -> Result<(), Errors>,

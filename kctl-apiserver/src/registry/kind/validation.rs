@@ -23,10 +23,10 @@ pub(crate) struct Validation {
     pub(crate) device_requests: Option<&'static str>,
     /// The metadata is validated only if the rest of the object is valid.
     pub(crate) validates_metadata_last: bool,
-    /// `validate` checks only the name and the spec. An update that changes neither skips `validate`, `validate_update`
-    /// and the tags of the API.
+    /// `validate` checks only the name and the spec. An update that changes neither skips `validate`,
+    /// `validate_update`, `validate_subresource` and the tags of the API.
     pub(crate) validates_spec_only: bool,
-    /// A write of a subresource is validated like one of the object.
+    /// A write of a subresource is validated like one of the object, unless the subresource is in `Strategy::parts`.
     pub(crate) validates_subresources: bool,
     /// Validates an object by itself.
     pub(crate) validate: Validate,

@@ -18,9 +18,9 @@ const RANGE: &str = "10.96.0.0/16";
 /// The first bytes of an address in the range. A prefix of 16 bits.
 const RANGE_OCTETS: [u8; 2] = [10, 96];
 
-/// Checks the addresses of a Service as it was sent, before any is allocated (`initIPFamilyFields`). Checks stop at the
-/// first group that has errors, because upstream's allocator does. `ExternalName` has no address; a headless Service
-/// without a selector has no further rules.
+/// Checks the addresses of a Service before any is allocated (`initIPFamilyFields`). Checks stop at the first group
+/// that has errors, because upstream's allocator does. `ExternalName` has no address; a headless Service without a
+/// selector has no further rules.
 ///
 /// # Errors
 /// `FieldValueInvalid` for addresses and families that the cluster does not have, and for taken addresses.

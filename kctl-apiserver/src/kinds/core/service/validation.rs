@@ -266,8 +266,8 @@ fn changed_items(was: &Value, spec: &Field<'_>, list: &str) -> Vec<usize> {
     (0..n_compared).filter(|index| was[list][*index] != spec[list][*index]).collect()
 }
 
-/// Returns the errors of the cluster IPs and IP families. It runs on a Service as it was sent, before addresses are
-/// allocated, so that an invalid Service allocates none.
+/// Returns the errors of the cluster IPs and IP families. Runs before addresses are allocated, so that an invalid
+/// Service allocates none.
 pub(crate) fn addresses_of_service(object: &Value) -> Errors {
     Errors::collect(|errors| validate_addresses(&Field::new(&object["spec"], "spec", errors)))
 }
