@@ -85,8 +85,8 @@
 //! 3. A worker takes a key from the queue and calls the function with the newest cached state.
 //!    `concurrency = n` sets the number of workers; one key is never reconciled twice at once.
 //! 4. The function reads from the caches and awaits its writes. An error requeues the key with
-//!    backoff. A conflict (409) requeues it when the watch delivers the newer state. It counts as a failure only if
-//!    more than five follow each other.
+//!    backoff. A conflict (409) requeues it when the watch delivers the newer state. It is not a failure unless the
+//!    error names a wait. After more than five in a row the key is reported as failing.
 //! 5. [`Action`](reconcile::Action) sets when the function is called again without a
 //!    change.
 //!
