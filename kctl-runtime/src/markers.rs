@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn tighter_bound_of_the_type_stays() {
+    fn tighter_bound_of_the_type_is_kept() {
         let character = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 1 });
         let pair = json!({ "type": "array", "items": {}, "minItems": 2, "maxItems": 2 });
         let above_0 = json!({ "type": "integer", "minimum": 0, "exclusiveMinimum": true });

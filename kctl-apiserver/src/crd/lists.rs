@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::{embedded::child_path, validate::is_limit_reached};
+use super::{embedded::child_path, error_limit::is_limit_reached};
 use crate::{
     field::Field,
     field_errors::{Errors, FieldError},

@@ -28,6 +28,7 @@ mod default_values;
 mod definition;
 mod definition_rules;
 mod embedded;
+mod error_limit;
 mod estimate;
 mod field_path;
 pub(crate) mod formats;

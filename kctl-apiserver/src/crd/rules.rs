@@ -20,9 +20,9 @@ use serde_json::Value;
 
 use super::{
     correlation::{CorrelatedValue, Lineage},
+    error_limit::is_limit_reached,
     field_path, rule_validation,
     typed::Typed,
-    validate::is_limit_reached,
 };
 use crate::schema::{ListType, Schema};
 use crate::{

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn old_object_is_decoded_for_functions_with_a_request() {
+    fn old_object_is_decoded_only_for_requests() {
         let without = quote!(
             fn rules(w: &Workload) {}
         );

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn made_up_service_name_is_no_name() {
+    fn made_up_service_name_is_ignored() {
         for (name, expected) in [("shop", true), ("unknown_service:web", false), ("unknown_service", false)] {
             let detected = Resource::builder_empty().with_attribute(KeyValue::new(SERVICE_NAME, name)).build();
             assert_eq!(is_named(&detected), expected, "{name}");
