@@ -73,7 +73,9 @@ impl<'a> Empties<'a> {
             }
             Value::Array(values) => {
                 self.has_list |= values.is_empty();
-                values.iter().for_each(|value| self.collect(value));
+                for value in values {
+                    self.collect(value);
+                }
             }
             _ => {}
         }
