@@ -88,7 +88,7 @@ pub(super) struct Items {
     value: Value,
     meta: ListMeta,
     /// Is `true` once `items` was a list or `null`.
-    has_items: bool,
+    is_list: bool,
 }
 
 impl Items {
@@ -101,7 +101,7 @@ impl Items {
             position: Position::Begin,
             value: Value::default(),
             meta: ListMeta::default(),
-            has_items: false,
+            is_list: false,
         }
     }
 
@@ -126,7 +126,7 @@ impl Items {
                 (Position::Begin, b'{') | (Position::Items, b']') => self.skip_to(Position::Member),
                 (Position::Member, b'}') => self.skip_to(Position::End),
                 (Position::Value(Name::Items), b'[') => {
-                    self.has_items = true;
+                    self.is_list = true;
                     self.skip_to(Position::Items);
                 }
                 (Position::Member | Position::Items, b',') | (Position::Value(_), b':') => self.skip_to(self.position),
@@ -175,7 +175,7 @@ impl Items {
                 match name {
                     Name::Metadata => self.meta = serde_json::from_slice(text)?,
                     // A server in Go may write an empty list as `null`.
-                    Name::Items => self.has_items = text == b"null",
+                    Name::Items => self.is_list = text == b"null",
                     Name::Other => {}
                 }
                 Position::Member
@@ -203,7 +203,7 @@ impl Items {
     /// [`ListError::Unfinished`] if the list is not complete, [`ListError::NoItems`] if it is another JSON object.
     pub(super) fn end(self) -> Result<ListMeta, ListError> {
         match self.position {
-            Position::End if self.has_items => Ok(self.meta),
+            Position::End if self.is_list => Ok(self.meta),
             Position::End => Err(ListError::NoItems),
             _ => Err(ListError::Unfinished),
         }

@@ -103,13 +103,12 @@ impl Source {
     /// only an unreadable state matters.
     fn later_revision(&self, json: &str, object: &Result<Arc<Stored>, DecodeError>) -> Option<u64> {
         let unreadable = |key: &ObjectKey| self.unreadable.get(key).and_then(|one| one.stored.meta().revision());
-        let (item, known) = match object {
-            Ok(object) => (object.meta().revision(), unreadable(object.key())),
-            Err(_) => {
-                let unread = self.accept_unchecked(json).ok()?;
-                let cached = self.store.get(unread.key()).and_then(|cached| cached.meta().revision());
-                (unread.meta().revision(), cached.max(unreadable(unread.key())))
-            }
+        let (item, known) = if let Ok(object) = object {
+            (object.meta().revision(), unreadable(object.key()))
+        } else {
+            let unread = self.accept_unchecked(json).ok()?;
+            let cached = self.store.get(unread.key()).and_then(|cached| cached.meta().revision());
+            (unread.meta().revision(), cached.max(unreadable(unread.key())))
         };
         item.zip(known).filter(|(item, known)| known > item).map(|(_item, known)| known)
     }
