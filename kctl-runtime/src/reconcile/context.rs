@@ -644,7 +644,8 @@ impl Inner {
     fn record_status(&self, value: Value, version: String, patch: &Value) {
         let newest = self.env.primary.store().get(self.primary.key());
         let is_replaced = newest.as_ref().and_then(|newest| newest.meta().revision()) > version.parse().ok();
-        let written = newest.filter(|newest| newest.meta().resource_version == Version::from(&*version));
+        let written_version = Version::from(&*version);
+        let written = newest.filter(|newest| newest.meta().resource_version == written_version);
         let stored = written.and_then(|written| KnownStatus::of(&written).stored);
         let mut known = self.status().lock();
         known.value = value;
