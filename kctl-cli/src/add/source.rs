@@ -635,7 +635,7 @@ mod tests {
         let tested = "fn f() { App::new(\"a\"); }\n#[cfg(test)]\nmod tests { fn g() { App::new(\"b\"); } }";
         assert!(called(tested).unwrap().starts_with("fn f() { App::new(\"a\").controller::<b>();"));
         let program = "#[cfg(not(test))]\nfn main() { App::new(\"a\"); }";
-        assert_eq!(called(program), Some(program.replace(";", ".controller::<b>();")));
+        assert_eq!(called(program), Some(program.replace(';', ".controller::<b>();")));
         assert!(called("fn f() { App::new(\"a\"); App::new(\"b\"); }").is_none());
     }
 
