@@ -13,8 +13,8 @@ use crate::{
     server::{Endpoint, RequestLimits, Routes},
 };
 
-/// Maximum number of requests that run at a time, and of further ones that are read meanwhile. At the second bound, the
-/// body that has been incomplete for the longest gives way. If all are complete, a new request waits.
+/// Maximum number of requests that run at a time, and of further ones that are read beside them. At the second bound,
+/// the body that has been incomplete for the longest gives way. If all are complete, a new request waits.
 const CONCURRENCY_MAX: usize = 64;
 
 /// Returns the routes of admission and conversion functions, for [`Server`](crate::server::Server)
