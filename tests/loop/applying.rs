@@ -350,7 +350,7 @@ async fn server_normalized_quantities_cause_no_repeated_apply() {
     assert_eq!(made, 3, "it is sent again after ten minutes, once");
 }
 
-/// Converges two Services. With the text `colored` both get a label, and the label of the second one is invalid.
+/// Converges two Services. With `colored` both get a label, and the label of the second one is invalid.
 #[controller(of = ConfigMap, owns = Service)]
 struct Pair;
 

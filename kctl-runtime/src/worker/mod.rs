@@ -503,7 +503,7 @@ impl<C: Reconcile> Pool<C> {
 /// Others decide how long it is: a script, a webhook, or the API server.
 const ERROR_LEN_MAX: usize = 4 << 10;
 
-/// Returns the text of an error, cut to [`ERROR_LEN_MAX`].
+/// Returns the message of an error, cut to [`ERROR_LEN_MAX`].
 fn truncate_error(mut text: String) -> String {
     truncate_text(&mut text, ERROR_LEN_MAX);
     text

@@ -126,7 +126,7 @@ fn wrong_usage(
 }
 
 impl Command {
-    /// Returns the first mistake in the combination of options: its kind, and the text of the error.
+    /// Returns the first mistake in the combination of options: its kind, and the error message.
     fn misuse(&self) -> Option<(ErrorKind, String)> {
         let conflict = |text: &str| Some((ErrorKind::ArgumentConflict, text.to_owned()));
         let (out, breaking) = match self {

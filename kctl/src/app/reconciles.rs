@@ -33,7 +33,7 @@ struct KeyRecord {
     last: LastEnd,
 }
 
-/// The end of a key's last reconcile, with the text of a failure.
+/// The end of a key's last reconcile, with the message of a failure.
 #[derive(Default)]
 enum LastEnd {
     #[default]
@@ -134,7 +134,7 @@ impl Reconciles {
         lines
     }
 
-    /// Returns the keys that fail and are tried again, as `CONTROLLER KEY`, with the text of the last failure.
+    /// Returns the keys that fail and are tried again, as `CONTROLLER KEY`, with the message of the last failure.
     fn failing_keys(&self) -> Vec<(String, String)> {
         let failing = self.ends_of(|last| match last {
             LastEnd::Failed(text) | LastEnd::Invalid(text) => Some(text),

@@ -200,7 +200,7 @@ pub(super) fn set_elsewhere(
 ) -> Option<String> {
     let is_about_several = match rejected.kind() {
         ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument => true,
-        // The program's check of the options names them in its text.
+        // The program's check of the options names them in its message.
         kind => kind == ErrorKind::ValueValidation && rejected.get(ContextKind::InvalidArg).is_none(),
     };
     let is_run = all.get(1).is_some_and(|first| first == RUN);

@@ -107,7 +107,7 @@ fn with_bound_as_in_go(sample: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the bound of a bucket, with the text before and after it. The constant labels of a registry precede `le`.
+/// Returns the bound of a bucket, with the parts before and after it. The constant labels of a registry precede `le`.
 fn split_at_bound(sample: &str) -> Option<(&str, &str, &str)> {
     let (_name, mut labels) = sample.split_once('{').filter(|(name, _)| name.ends_with("_bucket"))?;
     loop {
