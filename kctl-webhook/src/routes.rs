@@ -13,7 +13,7 @@ use crate::{
     server::{Endpoint, RequestLimits, Routes},
 };
 
-/// Maximum number of requests that run at a time, and of further ones that are read beside them. At the second bound,
+/// Maximum number of requests that run at a time, and of further ones whose bodies are being read. At the second bound,
 /// the body that has been incomplete for the longest gives way. If all are complete, a new request waits.
 const CONCURRENCY_MAX: usize = 64;
 

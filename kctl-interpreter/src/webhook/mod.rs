@@ -47,7 +47,7 @@ pub struct WebhookOptions {
     pub certificate: Certificate,
     /// The longest request body, in bytes; 8 MiB by default. A longer one gets code 413 with the uid of the request.
     pub body_len_max: usize,
-    /// The maximum number of functions that run at a time, and of further requests that are read beside them; 64 by
+    /// The maximum number of functions that run at a time, and of further requests whose bodies are being read; 64 by
     /// default. Beyond that, the oldest incomplete request is rejected with code 408. If all are complete, the new one
     /// waits.
     pub concurrency_max: usize,
