@@ -158,43 +158,36 @@ mod tests {
         assert_eq!(rules(&mut state), Some(Value::Null));
     }
 
-    /// Writes both roles forever if each of them gets the old rules of the other.
-    #[test]
-    fn roles_that_aggregate_each_other_agree() {
+    /// Aggregates ClusterRoles twice. Each has a label value, the value that it selects, and resources. Fails if the second
+    /// pass changes a role. Returns the resources of the first rules.
+    fn aggregate_twice(roles: &[(&str, &str, &str, &[&str])]) -> Vec<Value> {
         let resource = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
         let mut state = Store::new(crate::kinds::built_in(), Clock::System, 0);
-        for (name, resources) in [("a", &[][..]), ("b", &["pods"])] {
-            let mut role = role(name, &json!({ "agg": "yes" }), resources);
+        for (name, label, selected, resources) in roles {
+            let mut role = role(name, &json!({ "agg": label }), resources);
             role["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
             role["kind"] = "ClusterRole".into();
-            role["aggregationRule"] = json!({ "clusterRoleSelectors": [{ "matchLabels": { "agg": "yes" } }] });
-            state.put(&resource, (String::new(), name.to_owned()), role);
+            role["aggregationRule"] = json!({ "clusterRoleSelectors": [{ "matchLabels": { "agg": selected } }] });
+            state.put(&resource, (String::new(), (*name).to_owned()), role);
         }
         aggregate(&mut state);
         let revision = state.revision;
         aggregate(&mut state);
         assert_eq!(state.revision, revision);
-        let all: Vec<_> = state.objects(&resource, None).map(|role| role["rules"][0]["resources"].clone()).collect();
+        state.objects(&resource, None).map(|role| role["rules"][0]["resources"].clone()).collect()
+    }
+
+    /// Writes both roles forever if each of them gets the old rules of the other.
+    #[test]
+    fn roles_that_aggregate_each_other_agree() {
+        let all = aggregate_twice(&[("a", "yes", "yes", &[]), ("b", "yes", "yes", &["pods"])]);
         assert_eq!(all, [json!(["pods"]), json!(["pods"])]);
     }
 
     /// Writes the roles forever if each pass updates them in the same order.
     #[test]
     fn three_roles_in_a_circle_agree() {
-        let resource = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
-        let mut state = Store::new(crate::kinds::built_in(), Clock::System, 0);
-        for (name, selected, resources) in [("a", "b", &[][..]), ("b", "c", &[]), ("c", "a", &["pods"])] {
-            let mut role = role(name, &json!({ "agg": name }), resources);
-            role["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
-            role["kind"] = "ClusterRole".into();
-            role["aggregationRule"] = json!({ "clusterRoleSelectors": [{ "matchLabels": { "agg": selected } }] });
-            state.put(&resource, (String::new(), name.to_owned()), role);
-        }
-        aggregate(&mut state);
-        let revision = state.revision;
-        aggregate(&mut state);
-        assert_eq!(state.revision, revision);
-        let all: Vec<_> = state.objects(&resource, None).map(|role| role["rules"][0]["resources"].clone()).collect();
+        let all = aggregate_twice(&[("a", "a", "b", &[]), ("b", "b", "c", &[]), ("c", "c", "a", &["pods"])]);
         assert_eq!(all, [json!(["pods"]), json!(["pods"]), json!(["pods"])]);
     }
 }
