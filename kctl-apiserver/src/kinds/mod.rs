@@ -1,7 +1,7 @@
 //! The rules of the built-in kinds, one file each: `kinds/<group>/<kind>.rs` has a `static KIND`.
 //!
-//! A kind is added by its file, the `mod` line of its group and its name in [`ALL`]. Fields that it does not name are
-//! as in [`Kind::DEFAULT`]. The code that handles requests rarely names a kind. It reads the static of the requested
+//! A kind is added by its file and the `mod` line of its group. Fields that it does not name are as in
+//! [`Kind::DEFAULT`]. The code that handles requests rarely names a kind. It reads the static of the requested
 //! resource instead:
 //!
 //! | part of a request | part of `Kind`, with some of its fields |
@@ -48,48 +48,9 @@ use crate::{
     status::GroupResource,
 };
 
-/// Lists the statics of kinds by the modules of their groups.
-macro_rules! all {
-    ($($group:ident::{$($kind:ident),* $(,)?},)*) => {
-        &[$($(&$group::$kind::KIND,)*)*]
-    };
-}
-
-/// All built-in kinds, sorted by group and resource. Each has a resource in `data/resources.json`, and no kind is
-/// listed twice; a test compares the two lists.
-pub(crate) static ALL: &[&Kind] = all![
-    admissionregistration::{
-        mutating_admission_policy, mutating_admission_policy_binding, mutating_webhook_configuration,
-        validating_admission_policy, validating_admission_policy_binding, validating_webhook_configuration,
-    },
-    apiextensions::{custom_resource_definition},
-    apiregistration::{api_service},
-    apps::{controller_revision, daemon_set, deployment, replica_set, stateful_set},
-    authentication::{self_subject_review, token_review},
-    authorization::{
-        local_subject_access_review, self_subject_access_review, self_subject_rules_review, subject_access_review,
-    },
-    autoscaling::{horizontal_pod_autoscaler},
-    batch::{cron_job, job},
-    certificates::{certificate_signing_request, cluster_trust_bundle, pod_certificate_request},
-    coordination::{lease},
-    core::{
-        binding, component_status, config_map, endpoints, event, limit_range, namespace, node, persistent_volume,
-        persistent_volume_claim, pod, pod_template, replication_controller, resource_quota, secret, service,
-        service_account,
-    },
-    discovery::{endpoint_slice},
-    events::{event},
-    flowcontrol::{flow_schema, priority_level_configuration},
-    networking::{ingress, ingress_class, ip_address, network_policy, service_cidr},
-    node::{runtime_class},
-    policy::{pod_disruption_budget},
-    rbac::{cluster_role, cluster_role_binding, role, role_binding},
-    resource::{device_class, device_taint_rule, resource_claim, resource_claim_template, resource_slice},
-    scheduling::{priority_class},
-    storage::{csi_driver, csi_node, csi_storage_capacity, storage_class, volume_attachment, volume_attributes_class},
-    storagemigration::{storage_version_migration},
-];
+/// All built-in kinds, by the paths of their files: the build script finds each `static KIND`. Each has a resource in
+/// `data/resources.json`; a test compares the two lists.
+pub(crate) static ALL: &[&Kind] = include!(concat!(env!("OUT_DIR"), "/kinds.rs"));
 
 /// The built-in kinds with their registry and their indexes, created on first use.
 static BUILT_IN: LazyLock<BuiltInKinds> = LazyLock::new(|| {
