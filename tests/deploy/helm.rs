@@ -375,6 +375,7 @@ async fn check_chart_install(mut cluster: Cluster) {
     assert_eq!(deployment["spec"]["strategy"], json!({ "type": "Recreate" }));
     assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "example.com/podset:7");
 
+    let notes = helm.run(&format!("get notes {RELEASE}")).await;
     helm.run(&format!("uninstall {RELEASE} --wait")).await;
     let crd = find("CustomResourceDefinition");
     for object in upgraded.iter().filter(|object| object["kind"] != crd["kind"]) {
@@ -385,12 +386,23 @@ async fn check_chart_install(mut cluster: Cluster) {
     assert_eq!(releases(cluster, &namespace).await, 0);
     // The program created it, and the next install waits for Pods that still hold it. The notes have the command that
     // deletes it.
-    assert_eq!(leases(cluster, &namespace).await, [format!("{RELEASE}-podset")]);
+    let lease = format!("{RELEASE}-podset");
+    assert_eq!(leases(cluster, &namespace).await, [&*lease]);
+    let command = format!("kubectl --namespace {namespace} delete lease {lease}");
+    assert!(notes.lines().any(|line| line.trim() == command), "{notes}");
+    let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": lease } });
+    cluster.delete(&lease, &namespace).await;
 
     // The next install adopts the kept CRD. With `crds.keep=false`, uninstall deletes it.
     helm.run(&format!("install {RELEASE} {chart} --set crds.keep=false")).await;
     helm.run(&format!("uninstall {RELEASE} --wait")).await;
     until("the CRD is gone", || async { cluster.get(&crd, "").await.is_none() }).await;
+    for object in upgraded.iter().filter(|object| object["kind"] != crd["kind"]) {
+        let is_gone = || async { cluster.get(object, &namespace).await.is_none() };
+        until(&format!("{} of the second release is gone", object["kind"]), is_gone).await;
+    }
+    assert_eq!(releases(cluster, &namespace).await, 0);
+    assert_eq!(leases(cluster, &namespace).await, [] as [&str; 0], "uninstalled without leftovers");
     let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
     cluster.delete(&space, "").await;
 }

@@ -121,15 +121,11 @@ fn every_command_of_a_new_project_works() {
             run(command(line).current_dir(&project));
         }
     }
-    add_everything(&project);
+    add_everything(&project, &workflow, &chart);
 }
 
-/// Runs each kind of `kctl add`, and then the checks of formatting, lints and tests that the workflow runs.
-///
-/// The workflow's other commands are left out to save time: the release check (`--no-default-features`) would compile the
-/// project with other features, and manifests and the chart would need one more build. Both ran before, without the
-/// additions.
-fn add_everything(project: &Path) {
+/// Runs each kind of `kctl add`, writes the manifests again, and then runs the commands of the workflow.
+fn add_everything(project: &Path, workflow: &[String], chart: &[String]) {
     let kctl = |line: &str| {
         let mut kctl = Command::new(programs().join("kctl"));
         run(kctl.arg("add").args(line.split(' ')).current_dir(project));
@@ -145,7 +141,13 @@ fn add_everything(project: &Path) {
     ] {
         kctl(line);
     }
-    for line in ["cargo fmt --check", "cargo clippy --all-targets -- -D warnings", "cargo test"] {
+    let has_helm = Command::new("helm").arg("version").output().is_ok();
+    let check =
+        workflow.iter().find_map(|line| line.strip_suffix(" --check").filter(|line| line.contains("--out"))).unwrap();
+    for line in [check].into_iter().chain(workflow.iter().chain(chart).map(String::as_str)) {
+        if line.starts_with("docker ") || (!has_helm && line.starts_with("helm ")) {
+            continue;
+        }
         eprintln!("{line}");
         run(command(line).env("KUBECONFIG", "/dev/null").current_dir(project));
     }
