@@ -14,8 +14,6 @@ use tokio::{
 
 /// Maximum number of elections that have a turn. It is less than the number of idle connections that a client keeps
 /// ([`connection`](crate::connection)), so each further election finds an open one. Only slow elections may open more.
-///
-/// Leases that are acquired in turns are also renewed one after the other, and not in the same moment.
 const AT_ONCE_MAX: usize = 16;
 /// Maximum number of slow elections, whose turn is over. Further ones keep their turn.
 ///

@@ -1,11 +1,26 @@
 //! Acquires the Lease and renews it in time.
 
+use std::time::Duration;
+
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Effect, Election, End, Holders, Step};
-use crate::manager::lease::{LeaseRequest, Record};
+use crate::{
+    manager::lease::{LeaseRequest, Record},
+    shard::hash_string,
+};
+
+/// Number of parts of a period among which [`part_of`] chooses.
+const N_PARTS: u32 = 64;
+
+/// Returns a part of a period, up to the whole of it, which depends only on the name.
+fn part_of(period: Duration, name: &str) -> Duration {
+    // The upper half of the hash depends on every character of the name.
+    let part = u32::try_from(hash_string(name) >> 32).unwrap_or_default() % N_PARTS;
+    period * (part + 1) / N_PARTS
+}
 
 /// The time for which this process leads.
 #[derive(Debug, Clone, Copy)]
@@ -68,9 +83,22 @@ impl Election {
     /// Notes that this process leads until this instant, and waits for the next renewal.
     pub(super) fn lead_until(&mut self, until: Instant, now: Instant, effects: &mut Vec<Effect>) {
         debug_assert!(self.leading.is_none_or(|term| term.until <= until), "a renewal does not shorten the Lease");
+        let is_first = self.leading.is_none();
         self.leading = Some(Term { until, deadline: None });
         effects.push(Effect::Leading(until));
-        self.step = Step::Wait(self.next_renewal(now));
+        let next = if is_first { self.first_renewal(now) } else { self.next_renewal(now) };
+        self.step = Step::Wait(next);
+    }
+
+    /// Returns when the first renewal begins.
+    ///
+    /// A replica acquires the Leases of many slots in the same moment. Each has its part of the retry period, by its name, so
+    /// they are not all renewed at once: every renewal would need a connection, which would be kept open for the next.
+    fn first_renewal(&self, now: Instant) -> Instant {
+        match self.holders {
+            Holders::Numbered { .. } => now + part_of(self.config.retry_period, &self.config.name),
+            Holders::One | Holders::Together => self.next_renewal(now),
+        }
     }
 
     /// Returns when the renewal after the present one begins.

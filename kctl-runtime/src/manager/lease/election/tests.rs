@@ -1,6 +1,6 @@
 //! Tests of elections whose Lease is watched, or held by several processes.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::json;
 
@@ -62,6 +62,29 @@ fn joining_processes_keep_lease_new_one_retry_period() {
     assert!(elections.iter().all(|election| election.leading.is_some()), "all of them hold it");
     let joined_new: Vec<_> = elections.iter().map(Election::joined_new_lease).collect();
     assert_eq!(joined_new, [true, true, false, false, false], "they joined 1.5 s apart, and the retry period is 2 s");
+}
+
+#[test]
+fn leases_acquired_together_are_renewed_apart() {
+    let (now, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let renewals = |holders: Holders| -> BTreeSet<Duration> {
+        let waits = (0..24).map(|slot| {
+            let config = Arc::new(ElectionConfig::new(&format!("podset-slot-{slot}"), "default", "a"));
+            let mut election = Election::new(config, now).with_holders(holders);
+            perform(&mut election, &mut None, now, wall);
+            let Step::Wait(first) = *election.step() else { panic!("it waits for the first renewal") };
+            election.handle(Input::WaitEnded, first, wall);
+            let Step::Send(LeaseRequest::Update(lease), _) = election.step().clone() else { panic!("it renews") };
+            election.handle(Input::Written(lease), first, wall);
+            assert_eq!(election.step(), &Step::Wait(first + Duration::from_secs(2)), "then once a retry period");
+            first - now
+        });
+        waits.collect()
+    };
+    let apart = renewals(Holders::Numbered { process: 1 });
+    assert!(apart.len() > 12, "24 Leases have few of 64 times in common: {apart:?}");
+    assert!(apart.iter().all(|wait| (Duration::from_millis(1)..=Duration::from_secs(2)).contains(wait)), "{apart:?}");
+    assert_eq!(renewals(Holders::One), BTreeSet::from([Duration::from_secs(2)]));
 }
 
 /// A renewal by another process counts from the read before the one that shows it, and is over at the next read.
