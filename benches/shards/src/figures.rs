@@ -298,8 +298,13 @@ fn start(stage: &mut Stage, n: usize) -> Result<(), Failure> {
 fn largest(stage: &Stage) -> Result<Memory, Failure> {
     let mut largest = Memory::default();
     for replica in &stage.replicas {
-        let Memory { rss, pss, peak } = replica.memory()?;
-        largest = Memory { rss: largest.rss.max(rss), pss: largest.pss.max(pss), peak: largest.peak.max(peak) };
+        let found = replica.memory()?;
+        largest = Memory {
+            rss: largest.rss.max(found.rss),
+            anonymous: largest.anonymous.max(found.anonymous),
+            pss: largest.pss.max(found.pss),
+            peak: largest.peak.max(found.peak),
+        };
     }
     Ok(largest)
 }
@@ -580,12 +585,14 @@ fn print_memory(all: &[Runs]) {
     print_line("\n| replicas | | per replica | of the single one | goal | |\n|---|---|---|---|---|---|");
     for runs in all {
         let goal = 1.0 / f64::from(u32::try_from(runs.n).unwrap_or(u32::MAX)) + 0.2;
-        let memory: [Row; 5] = [
+        let memory: [Row; 7] = [
             ("memory at rest, MiB", |figures| figures.full.rss),
             ("… in parts of shared pages (PSS)", |figures| figures.full.pss),
+            ("… without pages of files (RssAnon)", |figures| figures.full.anonymous),
             ("… more than without objects", |figures| figures.full.rss - figures.empty.rss),
             ("peak, MiB", |figures| figures.full.peak),
             ("without objects, MiB", |figures| figures.empty.rss),
+            ("without objects and pages of files, MiB", |figures| figures.empty.anonymous),
         ];
         for (what, of) in memory {
             let (value, ratio) = (runs.median(of), runs.median(of) / single.median(of));

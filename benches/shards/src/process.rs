@@ -38,6 +38,8 @@ pub(crate) struct Program {
 pub(crate) struct Memory {
     /// All resident pages.
     pub(crate) rss: f64,
+    /// The part of them that is no page of a file, such as of the program: heap and stacks (`RssAnon`).
+    pub(crate) anonymous: f64,
     /// Proportional set size: a page that `n` processes share counts as `1 / n`.
     pub(crate) pss: f64,
     /// Peak number of resident pages (`VmHWM`).
@@ -108,7 +110,8 @@ impl Replica {
         let read = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", self.child.id()));
         let (status, rollup) = (read("status")?, read("smaps_rollup")?);
         let peak = mib(&status, "VmHWM:")?;
-        Ok(Memory { rss: mib(&status, "VmRSS:")?, pss: mib(&rollup, "Pss:")?, peak })
+        let (rss, anonymous) = (mib(&status, "VmRSS:")?, mib(&status, "RssAnon:")?);
+        Ok(Memory { rss, anonymous, pss: mib(&rollup, "Pss:")?, peak })
     }
 
     /// Returns the CPU time of the process so far, in seconds.
