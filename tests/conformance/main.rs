@@ -2,7 +2,7 @@
 //!
 //! Responses must agree in meaning. Differences in wording are printed, and written to `target/tmp/wording` (`tiers`).
 //!
-//! `cargo test -p kctl-tests --test conformance` compares with `recorded/` and needs no cluster. With `KUBECONFIG` the
+//! `cargo test -p kctl-tests --test conformance` compares with `recorded/` and needs no cluster. With `REAL_SERVER` the
 //! requests are also sent to that server, whose responses must match the recorded ones; with `RECORD=1` they are
 //! recorded. Recorded responses that agree in meaning are kept, so that the diff only shows changes that matter to
 //! clients. `CASE=substring` selects the cases whose names contain it, and `EMBEDDED=0` leaves the embedded server out.
@@ -190,8 +190,7 @@ fn folder() -> &'static Path {
 
 fn check(topic: &str) {
     let topic = Topic::read(topic, &env::var("CASE").unwrap_or_default());
-    let kubeconfig = env::var("KUBECONFIG").unwrap_or_default();
-    if !kubeconfig.is_empty() {
+    if let Some(kubeconfig) = kctl_tests::real_server() {
         let is_recording = env::var("RECORD").is_ok_and(|value| value == "1");
         let purpose = if is_recording { Purpose::Record } else { Purpose::Compare };
         let responses = run_on_real(&topic, &kubeconfig, &recorded::read(&topic.name), purpose);
@@ -238,7 +237,7 @@ enum Purpose {
 
 fn run_on_real(
     topic: &Topic,
-    kubeconfig: &str,
+    kubeconfig: &Path,
     known: &BTreeMap<String, Vec<Value>>,
     purpose: Purpose,
 ) -> BTreeMap<String, Vec<Value>> {
@@ -296,7 +295,7 @@ fn report(
     let (mut failures, mut wording) = (Vec::new(), Vec::new());
     for case in &topic.cases {
         let Some(expected) = expected(case) else {
-            failures.push(format!("{}: it is not recorded; run with KUBECONFIG and RECORD=1", case.name));
+            failures.push(format!("{}: it is not recorded; run with REAL_SERVER and RECORD=1", case.name));
             continue;
         };
         let client = ClientStrings::collect(&case.steps);

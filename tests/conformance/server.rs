@@ -1,5 +1,7 @@
 //! Sends a request to either of the two servers, and returns status code, headers and body.
 
+use std::path::Path;
+
 use http::{HeaderMap, Request, header::AUTHORIZATION};
 use http_body_util::BodyExt;
 use kctl_apiserver::{ApiServer, ControllerOptions, FeatureGates, InProcess};
@@ -54,8 +56,8 @@ impl Server {
         }
     }
 
-    pub(crate) async fn real(kubeconfig: &str) -> Self {
-        let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("KUBECONFIG names a kubeconfig file");
+    pub(crate) async fn real(kubeconfig: &Path) -> Self {
+        let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("REAL_SERVER names a kubeconfig file");
         let options = kube::config::KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
         let mut config = config.expect("the kubeconfig is valid");

@@ -399,8 +399,7 @@ fn marker_crds_match_golden_files() {
 #[tokio::test]
 async fn api_servers_take_the_golden_definitions() {
     let embedded = kube::Client::new(kctl_apiserver::ApiServer::new().service(), "default");
-    let real =
-        if std::env::var_os("KUBECONFIG").is_some() { Some(kube::Client::try_default().await.unwrap()) } else { None };
+    let real = kctl_tests::real_client().await;
     for (name, kinds) in groups() {
         let crd = serde_json::to_value(&definitions(&kinds, Descriptions::All).unwrap()[0]).unwrap();
         assert!(check(&crd).has_no_problems(), "{name}");

@@ -1,7 +1,7 @@
 //! The offline check accepts and rejects the same CRDs as the real API server: cases are in `schemas/*.yaml`, verdicts
 //! in `recorded.json`.
 //!
-//! With `KUBECONFIG`, the cases are also sent to that server. With `RECORD=1`, its verdicts are recorded.
+//! The ignored test sends the cases to the server of `KUBECONFIG`. With `RECORD=1`, its verdicts are recorded.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 

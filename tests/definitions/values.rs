@@ -1,6 +1,6 @@
 //! A CRD and its Rust type agree: the type can read each object that the CRD allows, and the CRD allows each object
 //! that the type writes.
-//! Each case runs on the embedded server. With `KUBECONFIG` it also runs on that server, which must accept each CRD
+//! Each case runs on the embedded server. With `REAL_SERVER` it also runs on that server, which must accept each CRD
 //! without a warning.
 
 #![expect(unreachable_pub, reason = "kinds are public where users declare them")]
@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use http::StatusCode;
 use kctl::{
     Json, json,
     k8s::apimachinery::pkg::util::intstr::IntOrString,
@@ -259,40 +260,64 @@ fn case(fits: Fits) -> impl Fn(&str, Json) -> Case {
 /// Returns the servers under test, with `true` for a real one.
 async fn servers() -> Vec<(Client, bool)> {
     let mut servers = vec![(Client::new(ApiServer::new().service(), "default"), false)];
-    if std::env::var_os("KUBECONFIG").is_some() {
-        servers.push((Client::try_default().await.unwrap(), true));
-    }
+    servers.extend(kctl_tests::real_client().await.map(|client| (client, true)));
     servers
 }
 
-async fn post(client: &Client, uri: &str, body: &Json) -> Result<(Json, Vec<String>), String> {
+/// Why a server has not created an object.
+struct Rejection {
+    code: StatusCode,
+    message: String,
+}
+
+async fn post(client: &Client, uri: &str, body: &Json) -> Result<(Json, Vec<String>), Rejection> {
     let request = http::Request::post(uri).header("content-type", "application/json");
     let request = request.body(kctl::kube::client::Body::from(serde_json::to_vec(body).unwrap())).unwrap();
     let response = client.send(request).await.unwrap();
     let warnings = response.headers().get_all("warning").iter().map(|text| text.to_str().unwrap().to_owned()).collect();
-    let is_good = response.status().is_success();
+    let code = response.status();
     let body = response.into_body().collect_bytes().await.unwrap();
-    let body: Json = serde_json::from_slice(&body).unwrap_or_default();
-    if is_good { Ok((body, warnings)) } else { Err(body["message"].as_str().unwrap_or_default().to_owned()) }
+    if code.is_success() {
+        return Ok((serde_json::from_slice(&body).unwrap(), warnings));
+    }
+    // The body of a 404 for an unknown path is plain text.
+    let status: Json = serde_json::from_slice(&body).unwrap_or_default();
+    let message = status["message"].as_str().map_or_else(|| String::from_utf8_lossy(&body).into_owned(), Into::into);
+    Err(Rejection { code, message })
+}
+
+/// Creates an object of a custom kind. A server that has just installed the CRD may respond with 404 or 429 although it
+/// has listed the kind before, so these requests are repeated for up to a minute.
+async fn create(client: &Client, uri: &str, object: &Json) -> Result<Json, String> {
+    for _ in 0..1200 {
+        match post(client, uri, object).await {
+            Ok((stored, _)) => return Ok(stored),
+            Err(Rejection { code: StatusCode::NOT_FOUND | StatusCode::TOO_MANY_REQUESTS, .. }) => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Err(Rejection { message, .. }) => return Err(message),
+        }
+    }
+    panic!("{uri}: the kind is not served after a minute")
 }
 
 /// Installs a CRD and waits until its kind is served. The server must not return a warning.
 async fn install(client: &Client, crd: &Json) {
     let name = crd["metadata"]["name"].as_str().unwrap();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let objects =
+        format!("/apis/values.example.com/v1/namespaces/default/{}", crd["spec"]["names"]["plural"].as_str().unwrap());
     let delete = http::Request::delete(format!("{definitions}/{name}")).body(Vec::new()).unwrap();
     let was_there = client.request::<Json>(delete).await.is_ok();
     let warnings = loop {
         match post(client, definitions, crd).await {
             Ok((_, warnings)) => break warnings,
-            Err(message) if was_there && message.contains("already exists") => {}
-            Err(message) => panic!("{name}: {message}"),
+            Err(rejection) if was_there && rejection.code == StatusCode::CONFLICT => {}
+            Err(Rejection { code, message }) => panic!("{name}: {code}: {message}"),
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert!(warnings.is_empty(), "{name}: {warnings:?}");
-    let objects =
-        format!("/apis/values.example.com/v1/namespaces/default/{}", crd["spec"]["names"]["plural"].as_str().unwrap());
     loop {
         let list = http::Request::get(&objects).body(Vec::new()).unwrap();
         match client.request::<Json>(list).await {
@@ -328,8 +353,8 @@ where
             });
             let uri = format!("/apis/values.example.com/v1/namespaces/default/{plural}?dryRun=All");
             let server = if is_real { "real" } else { "embedded" };
-            match post(&client, &uri, &object).await {
-                Ok((stored, _)) => {
+            match create(&client, &uri, &object).await {
+                Ok(stored) => {
                     if let Err(error) = serde_json::from_value::<K>(stored) {
                         wrong.push(format!("{server}: {spec} is taken and can't be read: {error}"));
                     }

@@ -3,7 +3,7 @@
 //! For error messages, only reasons, fields and types are compared. Other differences in wording are printed.
 //!
 //! `cargo test -p kctl-tests --test kubectl` compares with `recorded/` and needs kubectl, but no cluster. With
-//! `KUBECONFIG` the commands also run against that server, whose output must match the recorded one; with `RECORD=1` it
+//! `REAL_SERVER` the commands also run against that server, whose output must match the recorded one; with `RECORD=1` it
 //! is recorded. `CASE=part` selects the cases whose names contain `part`.
 
 mod case;
@@ -53,14 +53,13 @@ fn read_recorded(topic: &str) -> RecordedSteps {
 
 fn check(name: &str) {
     let topic = Topic::read(name, &env::var("CASE").unwrap_or_default());
-    let real = env::var("KUBECONFIG").unwrap_or_default();
     match run::version() {
         Some(version) if version.starts_with(RECORDED_WITH) => {}
         Some(version) => panic!("kubectl is {version}, and the answers are of {RECORDED_WITH}x"),
         None => panic!("kubectl is not installed"),
     }
-    if !real.is_empty() {
-        let responses = run::run_cases(&topic, &Cluster::Real(real.into()));
+    if let Some(real) = kctl_tests::real_server() {
+        let responses = run::run_cases(&topic, &Cluster::Real(real));
         if env::var("RECORD").is_ok_and(|value| value == "1") {
             let mut all = read_recorded(name);
             all.extend(responses.clone());
@@ -85,7 +84,7 @@ fn report(topic: &Topic, responses: &RecordedSteps, is_real: bool, what: &str) {
     let mut failures = Vec::new();
     for case in &topic.cases {
         let Some(expected) = recorded.get(&case.name) else {
-            failures.push(format!("{}: it is not recorded; run with KUBECONFIG and RECORD=1", case.name));
+            failures.push(format!("{}: it is not recorded; run with REAL_SERVER and RECORD=1", case.name));
             continue;
         };
         let found = &responses[&case.name];

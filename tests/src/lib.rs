@@ -1,5 +1,6 @@
 //! A connection to an embedded API server with injected faults. Requests without a fault are forwarded.
 
+mod real_server;
 mod rng;
 
 use std::{
@@ -21,6 +22,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tower::Service;
 
+pub use real_server::{real_client, real_server};
 pub use rng::Rng;
 
 /// A fault of a request.

@@ -1,4 +1,4 @@
-//! Clients see the same responses on the embedded server and, with `KUBECONFIG`, on a real one.
+//! Clients see the same responses on the embedded server and, with `REAL_SERVER`, on a real one.
 
 use std::{sync::atomic::Ordering, time::Duration};
 

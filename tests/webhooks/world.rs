@@ -60,9 +60,9 @@ impl Real {
 /// Number of tests so far, for the names of their namespaces.
 static TESTS: AtomicU32 = AtomicU32::new(0);
 
-/// Returns the server of `KUBECONFIG`, if it is set. Each test has a separate namespace there.
+/// Returns the server of `REAL_SERVER`, if it is set. Each test has a separate namespace there.
 pub(crate) async fn real() -> Option<Real> {
-    let file = std::env::var_os("KUBECONFIG")?;
+    let file = kctl_tests::real_server()?;
     let alone = INSTALLED.lock().await;
     let kubeconfig = Kubeconfig::read_from(file).unwrap();
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();

@@ -10,7 +10,7 @@ use crate::{
     Options, Result,
     gate::Gate,
     kubernetes_version::resolve,
-    process::{Run, cargo, root},
+    process::{REAL_SERVER, Run, cargo, root},
     real_server::{self, Servers},
     steps,
 };
@@ -44,7 +44,8 @@ fn make_default(version: &str) -> Result {
 fn record(kubeconfig: &OsString) -> Result<bool> {
     let recording = |arguments: &[&str]| {
         let test = cargo("test").args(["--workspace", "--no-fail-fast"]).args(arguments);
-        test.env("KUBECONFIG", kubeconfig).env("RECORD", "1").output().map(|(succeeded, _output)| succeeded)
+        let test = test.env("KUBECONFIG", kubeconfig).env(REAL_SERVER, kubeconfig);
+        test.env("RECORD", "1").output().map(|(succeeded, _output)| succeeded)
     };
     let suites = recording(&["--test", "conformance", "--test", "definitions", "--", "--include-ignored"])?;
     Ok(recording(&["--test", "kubectl", "--", "--include-ignored"])? && suites)

@@ -16,6 +16,9 @@ use crate::{Result, ledger::Ledger};
 /// pipe open.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The variable of the tests with the kubeconfig file of a real API server. Without it they use only the embedded server.
+pub(crate) const REAL_SERVER: &str = "REAL_SERVER";
+
 /// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository").to_owned()
@@ -65,6 +68,8 @@ impl Run {
                 command.env_remove(name);
             }
         }
+        // Tests must not write to the cluster that a developer works with. Steps set the kubeconfigs of their own servers.
+        command.env_remove("KUBECONFIG").env_remove(REAL_SERVER);
         Self { command }
     }
 

@@ -15,7 +15,7 @@ use crate::{
     gate::Gate,
     kubernetes_version::{GOGC, VERSION, resolve},
     new_project,
-    process::{Run, find, root, scratch},
+    process::{REAL_SERVER, Run, find, root, scratch},
     shards,
     steps::{cargo_test, clients, path_with_helm},
     third_party,
@@ -261,6 +261,7 @@ pub(crate) fn conformance_of(gate: &mut Gate, version: Option<&str>) -> Result {
     cargo_test(&["--test", "conformance", "--test", "definitions", "--", "--include-ignored"])
         .args(&skips)
         .env("KUBECONFIG", &server)
+        .env(REAL_SERVER, &server)
         .env("EMBEDDED", "0")
         .env("KEEP_NAMESPACES", "1")
         .tests(&mut gate.ledger, 150)?;
@@ -292,9 +293,9 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         .tests(&mut gate.ledger, 1)?;
     cargo_test(&["--test", "website", "real_server", "--", "--ignored"]).envs(&operator).tests(&mut gate.ledger, 1)?;
     servers.down("operator");
-    let webhooks = named(servers.up("webhooks")?);
+    let webhooks = servers.up("webhooks")?;
     cargo_test(&["--test", "webhooks", "--", "--include-ignored"])
-        .envs(&webhooks)
+        .env(REAL_SERVER, webhooks)
         .env("EMBEDDED", "0")
         .tests(&mut gate.ledger, 20)?;
     servers.down("webhooks");

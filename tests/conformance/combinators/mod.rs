@@ -1,7 +1,7 @@
 //! Generated schemas with keywords below `anyOf`, `oneOf`, `allOf` and `not`: both servers must accept the same values,
 //! store them alike and reject the same CRDs.
 //!
-//! The verdicts of the real server on the first seeds are recorded. With `KUBECONFIG`, the schemas of `SEEDS` (by
+//! The verdicts of the real server on the first seeds are recorded. With `REAL_SERVER`, the schemas of `SEEDS` (by
 //! default the recorded ones) are sent to both servers; `RECORD=1` records the first ones again. Field errors are not
 //! compared: if several branches fail, the servers may report different ones.
 
@@ -34,15 +34,15 @@ type Verdicts = BTreeMap<String, Vec<Value>>;
 
 #[test]
 fn keywords_below_combinators_judge_as_the_real_server() {
-    let kubeconfig = env::var("KUBECONFIG").unwrap_or_default();
-    let seeds: Vec<u64> = if kubeconfig.is_empty() { 0..RECORDED } else { seeds(0..RECORDED) }.collect();
+    let kubeconfig = kctl_tests::real_server();
+    let seeds: Vec<u64> = if kubeconfig.is_none() { 0..RECORDED } else { seeds(0..RECORDED) }.collect();
     let runtime = |is_paused| {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         builder.enable_all().start_paused(is_paused).build().expect("a runtime starts")
     };
     let ours = runtime(true).block_on(async { verdicts(&Server::embedded(), &seeds).await });
     let mut expected = recorded::read(NAME);
-    if !kubeconfig.is_empty() {
+    if let Some(kubeconfig) = kubeconfig {
         let real = runtime(false).block_on(async { verdicts(&Server::real(&kubeconfig).await, &seeds).await });
         if env::var("RECORD").is_ok_and(|value| value == "1") {
             let first = real.iter().filter(|(seed, _)| seed.parse().is_ok_and(|seed: u64| seed < RECORDED));

@@ -1,12 +1,12 @@
 //! Sends random sequences of writes by several managers, and compares the resulting objects and `managedFields`.
 //!
-//! The responses to the first seeds are recorded. With `KUBECONFIG` the sequences of `SEEDS` (`0..80` by default) are
+//! The responses to the first seeds are recorded. With `REAL_SERVER` the sequences of `SEEDS` (`0..80` by default) are
 //! sent to both servers.
 
 mod grammar;
 mod writes;
 
-use std::{collections::BTreeMap, env};
+use std::{collections::BTreeMap, env, path::Path};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::{
 
 /// Number of sequences whose responses are recorded.
 const RECORDED: u64 = 25;
-/// Number of sequences that run on both servers with `KUBECONFIG`.
+/// Number of sequences that run on both servers with `REAL_SERVER`.
 const SEEDS: u64 = 80;
 const NAME: &str = "sequences";
 
@@ -52,15 +52,15 @@ impl Grammar {
 #[test]
 fn random_writes_match_real_server() {
     let grammar = &Grammar::read();
-    let kubeconfig = env::var("KUBECONFIG").unwrap_or_default();
-    let seeds: Vec<u64> = if kubeconfig.is_empty() { 0..RECORDED } else { rng::seeds(0..SEEDS) }.collect();
+    let kubeconfig = kctl_tests::real_server();
+    let seeds: Vec<u64> = if kubeconfig.is_none() { 0..RECORDED } else { rng::seeds(0..SEEDS) }.collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let ours = runtime.block_on(async { run_sequences(&Server::embedded(), grammar, &seeds, "embedded0").await });
-    let failures = if kubeconfig.is_empty() {
+    let failures = if let Some(kubeconfig) = kubeconfig {
+        failures_beside_real(grammar, &seeds, &kubeconfig, &ours)
+    } else {
         let recorded = recorded::read(NAME);
         failures(grammar, &seeds, &recorded, &recorded, &ours)
-    } else {
-        failures_beside_real(grammar, &seeds, &kubeconfig, &ours)
     };
     let messages: Vec<String> = failures.into_values().collect();
     assert!(messages.is_empty(), "{} sequences get another response:\n{}", messages.len(), messages.join("\n"));
@@ -70,7 +70,12 @@ fn random_writes_match_real_server() {
 ///
 /// Such sequences run again: the real server first tries a patch on its cached object, and repeats it on the stored
 /// object if the cache was stale. The response then has the warnings of both attempts.
-fn failures_beside_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str, ours: &Responses) -> BTreeMap<u64, String> {
+fn failures_beside_real(
+    grammar: &Grammar,
+    seeds: &[u64],
+    kubeconfig: &Path,
+    ours: &Responses,
+) -> BTreeMap<u64, String> {
     let mut real = run_on_real(grammar, seeds, kubeconfig);
     if env::var("RECORD").is_ok_and(|value| value == "1") {
         let names: Vec<String> = (0..RECORDED).map(|seed| name_of(grammar, seed)).collect();
@@ -109,7 +114,7 @@ fn failures(
     seeds.iter().filter_map(compare_seed).collect()
 }
 
-fn run_on_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str) -> Responses {
+fn run_on_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &Path) -> Responses {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let server = &Server::real(kubeconfig).await;
