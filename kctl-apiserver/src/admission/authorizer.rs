@@ -142,13 +142,12 @@ fn authorize_check(snapshot: &Snapshot, check: &Cel, verb: &str) -> ResolveResul
     let user = User { name: text_of(check, USER), groups: groups.collect() };
     let parts = PARTS.map(|part| text_of(check, part));
     let [group, resource, subresource, namespace, name, path] = parts.each_ref().map(String::as_str);
-    let reason = if field(check, "path").is_some() {
-        authorizer::granted_path(snapshot, &user, verb, path)
+    let is_allowed = if field(check, "path").is_some() {
+        authorizer::allows_path(snapshot, &user, verb, path)
     } else {
         let attributes = AuthorizationAttributes { verb, group, resource, subresource, namespace, name };
-        authorizer::allow_reason(snapshot, &user, &attributes)
+        authorizer::is_allowed(snapshot, &user, &attributes)
     };
-    let allowed = authorizer::is_admin(&user) || reason.is_some();
-    let reason = reason.filter(|_| !authorizer::is_admin(&user)).unwrap_or_default();
-    Ok(map([(ALLOWED.to_owned(), Cel::Bool(allowed)), (REASON.to_owned(), text(&reason))]))
+    let reason = if is_allowed { authorizer::allow_reason(&user) } else { "" };
+    Ok(map([(ALLOWED.to_owned(), Cel::Bool(is_allowed)), (REASON.to_owned(), text(reason))]))
 }

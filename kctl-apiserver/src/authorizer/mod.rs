@@ -8,7 +8,6 @@ mod rules;
 use http::{StatusCode, request::Parts};
 use serde_json::Value;
 
-use self::rules::PolicyRule;
 pub(crate) use self::rules::{RBAC, Rbac, RuleCache, RuleResolver, Snapshot, UserRules};
 use crate::{
     kinds::core::namespace,
@@ -135,34 +134,32 @@ pub(crate) fn is_admin(user: &User) -> bool {
 
 /// Returns `true` if a user may send a request with these attributes.
 pub(crate) fn is_allowed(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> bool {
-    is_admin(user) || allow_reason(resolver, user, attributes).is_some()
-}
-
-/// Returns the reason why RBAC allows a request: the binding and the role, in the words of kube-apiserver. The
-/// first of several matching rules is named; rules of `ClusterRoleBindings` come first. Administrators without a rule
-/// also get `None`.
-pub(crate) fn allow_reason(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Option<String> {
     let resources = Resources::from_attributes(attributes);
-    let user_rules = resolver.rules_for(user, attributes.namespace);
-    user_rules.rules.iter().find(|rule| allows(&rule.value, attributes, &resources)).map(PolicyRule::reason)
+    let has_rule = || {
+        let user_rules = resolver.rules_for(user, attributes.namespace);
+        user_rules.rules.iter().any(|rule| allows(rule, attributes, &resources))
+    };
+    is_admin(user) || has_rule()
 }
 
 /// Returns `true` if a user may use a non-resource path.
 pub(crate) fn allows_path(resolver: &impl RuleResolver, user: &User, verb: &str, path: &str) -> bool {
-    is_admin(user) || granted_path(resolver, user, verb, path).is_some()
+    let has_rule = || resolver.rules_for(user, "").rules.iter().any(|rule| rule_allows_path(rule, verb, path));
+    is_admin(user) || has_rule()
 }
 
-/// Returns the reason why RBAC allows a user to use a path.
-pub(crate) fn granted_path(resolver: &impl RuleResolver, user: &User, verb: &str, path: &str) -> Option<String> {
-    let user_rules = resolver.rules_for(user, "");
-    let allowing = user_rules.rules.iter().find(|PolicyRule { value: rule, .. }| {
-        let has = |field: &str, fits: &dyn Fn(&str) -> bool| {
-            rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).any(fits)
-        };
-        has("verbs", &|listed| listed == "*" || listed == verb)
-            && has("nonResourceURLs", &|pattern| covers(pattern, path))
-    });
-    allowing.map(PolicyRule::reason)
+/// Returns `true` if a rule allows a verb on a non-resource path.
+fn rule_allows_path(rule: &Value, verb: &str, path: &str) -> bool {
+    let has = |field: &str, fits: &dyn Fn(&str) -> bool| {
+        rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).any(fits)
+    };
+    has("verbs", &|listed| listed == "*" || listed == verb) && has("nonResourceURLs", &|pattern| covers(pattern, path))
+}
+
+/// Returns the reason why a user may send a request, for access reviews and CEL. Empty for administrators, because they
+/// need no rule.
+pub(crate) fn allow_reason(user: &User) -> &'static str {
+    if is_admin(user) { "" } else { "RBAC: a role of the user allows it" }
 }
 
 /// Returns `true` if a `nonResourceURLs` entry matches a path. A final `*` matches any rest.
@@ -174,7 +171,7 @@ fn covers(pattern: &str, path: &str) -> bool {
 /// `SelfSubjectRulesReview`. Rules are not merged.
 pub(crate) fn rules_of(resolver: &impl RuleResolver, user: &User, namespace: &str) -> (Vec<Value>, Vec<Value>) {
     let user_rules = resolver.rules_for(user, namespace);
-    user_rules.rules.iter().map(|rule| rule.value.clone()).partition(|rule| rule["nonResourceURLs"].is_null())
+    user_rules.rules.iter().cloned().partition(|rule| rule["nonResourceURLs"].is_null())
 }
 
 /// The names under which a rule may list the resource of a request.

@@ -28,26 +28,11 @@ pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
 /// evicting, and the entries are cheap to find again.
 const CACHE_LEN_MAX: usize = 1_000;
 
-/// A rule that applies to a user.
-pub(crate) struct PolicyRule {
-    /// A rule of a role, as stored.
-    pub(super) value: Value,
-    /// The binding and the role, in the message of a review.
-    reason: Arc<str>,
-}
-
-impl PolicyRule {
-    /// Returns the binding and the role of the rule, in the words of kube-apiserver.
-    pub(super) fn reason(&self) -> String {
-        self.reason.as_ref().to_owned()
-    }
-}
-
 /// The rules of a user in a namespace.
 pub(crate) struct UserRules {
-    /// The rules in the order of the bindings; rules of `ClusterRoleBindings` come first.
-    pub(super) rules: Vec<PolicyRule>,
-    /// Roles that are bound to the user but do not exist, in the words of kube-apiserver.
+    /// The rules as stored, in the order of the bindings; rules of `ClusterRoleBindings` come first.
+    pub(super) rules: Vec<Value>,
+    /// Errors of roles that are bound to the user but do not exist.
     missing: Vec<String>,
 }
 
@@ -167,61 +152,45 @@ impl RuleResolver for Snapshot {
     }
 }
 
-/// Returns the rules of the roles that these bindings bind to a user. A binding applies once, by the first subject that
-/// matches. Bindings to roles that do not exist add no rules.
+/// Returns the rules of the roles that these bindings bind to a user. Bindings to roles that do not exist add no rules.
 fn bound_rules(
     bindings: &[Arc<Value>],
     user: &User,
     role_of: impl Fn(&'static Kind, &Key) -> Option<Arc<Value>>,
 ) -> Arc<UserRules> {
     let (mut rules, mut missing) = (Vec::new(), Vec::<String>::new());
-    for binding in bindings {
-        let Some(subject) = matching_subject(binding, user) else { continue };
+    for binding in bindings.iter().filter(|binding| has_subject(binding, user)) {
         let (reference, namespace) = (&binding["roleRef"], binding["metadata"]["namespace"].as_str());
         let name = reference["name"].as_str().unwrap_or_default().to_owned();
         let role_kind = reference["kind"].as_str().unwrap_or_default();
+        let error = format!("{role_kind} {name:?} does not exist");
         let role = match namespace {
             _ if role_kind == cluster_role::KIND.kind => role_of(&cluster_role::KIND, &(String::new(), name)),
             Some(namespace) if role_kind == role::KIND.kind => role_of(&role::KIND, &(namespace.into(), name)),
             _ => None,
         };
-        let own = binding["metadata"]["name"].as_str().unwrap_or_default();
-        let (kind, own) = match namespace {
-            Some(namespace) => (role_binding::KIND.kind, format!("{own}/{namespace}")),
-            None => (cluster_role_binding::KIND.kind, own.to_owned()),
-        };
-        let role_name = &reference["name"];
-        let reason: Arc<str> =
-            format!("RBAC: allowed by {kind} {own:?} of {role_kind} {role_name} to {subject}").into();
-        if role.is_none() {
-            let resource = role_kind.to_lowercase();
-            let why = format!("{resource}.{RBAC} {role_name} not found");
-            if !missing.contains(&why) {
-                missing.push(why);
-            }
+        if role.is_none() && !missing.contains(&error) {
+            missing.push(error);
         }
-        let values = role.iter().flat_map(|role| role["rules"].as_array().into_iter().flatten().cloned());
-        rules.extend(values.map(|value| PolicyRule { value, reason: reason.clone() }));
+        rules.extend(role.iter().flat_map(|role| role["rules"].as_array().into_iter().flatten().cloned()));
     }
     UserRules { rules, missing }.into()
 }
 
-/// Returns the subject of a binding that matches a user, in the words of kube-apiserver. Subjects are compared by name;
-/// the API group is ignored.
-fn matching_subject(binding: &Value, user: &User) -> Option<String> {
-    binding["subjects"].as_array().into_iter().flatten().find_map(|subject| {
+/// Returns `true` if a subject of a binding matches a user. Subjects are compared by name; the API group is ignored.
+fn has_subject(binding: &Value, user: &User) -> bool {
+    binding["subjects"].as_array().into_iter().flatten().any(|subject| {
         let name = subject["name"].as_str().unwrap_or_default();
         match subject["kind"].as_str().unwrap_or_default() {
-            "User" => (name == user.name).then(|| format!("User {name:?}")),
-            "Group" => user.groups.iter().any(|group| group == name).then(|| format!("Group {name:?}")),
+            "User" => name == user.name,
+            "Group" => user.groups.iter().any(|group| group == name),
             kind if kind == service_account::KIND.kind => {
                 // A RoleBinding need not repeat its namespace: `appliesToUser` in pkg/registry/rbac/validation/rule.go.
                 let named = subject["namespace"].as_str().filter(|named| !named.is_empty());
                 let namespace = named.or(binding["metadata"]["namespace"].as_str()).unwrap_or_default();
-                let is_same_account = user.name == format!("system:serviceaccount:{namespace}:{name}");
-                is_same_account.then(|| format!("ServiceAccount \"{name}/{namespace}\""))
+                user.name == format!("system:serviceaccount:{namespace}:{name}")
             }
-            _ => None,
+            _ => false,
         }
     })
 }
@@ -253,11 +222,11 @@ mod tests {
         let user = |name: &str| User { name: name.to_owned(), groups: Vec::new() };
         let (builder, unnamed) =
             (user("system:serviceaccount:a:builder"), json!({ "kind": "ServiceAccount", "name": "builder" }));
-        assert!(matching_subject(&binding("a".into(), unnamed.clone()), &builder).is_some());
-        assert!(matching_subject(&binding("b".into(), unnamed.clone()), &builder).is_none());
-        assert!(matching_subject(&binding(Value::Null, unnamed), &builder).is_none());
+        assert!(has_subject(&binding("a".into(), unnamed.clone()), &builder));
+        assert!(!has_subject(&binding("b".into(), unnamed.clone()), &builder));
+        assert!(!has_subject(&binding(Value::Null, unnamed), &builder));
         let named = json!({ "kind": "ServiceAccount", "name": "builder", "namespace": "a" });
-        assert!(matching_subject(&binding("b".into(), named), &builder).is_some());
+        assert!(has_subject(&binding("b".into(), named), &builder));
     }
 
     fn pat(n: usize) -> User {
@@ -266,7 +235,7 @@ mod tests {
     }
 
     fn verbs(rbac: Rbac<'_>) -> Vec<Value> {
-        rbac.rules_for(&pat(0), "a").rules.iter().map(|rule| rule.value["verbs"].clone()).collect()
+        rbac.rules_for(&pat(0), "a").rules.iter().map(|rule| rule["verbs"].clone()).collect()
     }
 
     #[test]

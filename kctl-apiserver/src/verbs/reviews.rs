@@ -155,32 +155,34 @@ fn strings(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Returns the status of an access review. `reason` names the binding and role that allow the request, or roles that
-/// are bound but do not exist. Field and label selectors cannot restrict an RBAC decision; invalid ones are reported in
-/// `evaluationError`. `resourceAttributes` and `nonResourceAttributes` exclude each other; validation has checked that
-/// one is set.
+/// Returns the status of an access review. A denial has a `reason` if roles are bound to the user but do not exist.
+/// `denied` is never set: RBAC allows or has no opinion. Field and label selectors cannot restrict an RBAC decision;
+/// invalid ones are reported in `evaluationError`. `resourceAttributes` and `nonResourceAttributes` exclude each other;
+/// validation has checked that one is set.
 fn access_status(state: &State, user: &User, spec: &Value) -> Value {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
-    if other.is_object() {
-        let (verb, path) = (text(&other["verb"]), text(&other["path"]));
-        let mut status = json!({ "allowed": authorizer::allows_path(state, user, verb, path) });
-        let reason =
-            authorizer::granted_path(state, user, verb, path).or_else(|| authorizer::missing_roles(state, user, ""));
-        explain(&mut status, user, reason);
-        return status;
-    }
-    let attributes = Attributes {
-        verb: text(&resource["verb"]),
-        group: text(&resource["group"]),
-        resource: text(&resource["resource"]),
-        subresource: text(&resource["subresource"]),
-        namespace: text(&resource["namespace"]),
-        name: text(&resource["name"]),
+    let (namespace, is_allowed) = if other.is_object() {
+        ("", authorizer::allows_path(state, user, text(&other["verb"]), text(&other["path"])))
+    } else {
+        let attributes = Attributes {
+            verb: text(&resource["verb"]),
+            group: text(&resource["group"]),
+            resource: text(&resource["resource"]),
+            subresource: text(&resource["subresource"]),
+            namespace: text(&resource["namespace"]),
+            name: text(&resource["name"]),
+        };
+        (attributes.namespace, authorizer::is_allowed(state, user, &attributes))
     };
-    let reason = authorizer::allow_reason(state, user, &attributes)
-        .or_else(|| authorizer::missing_roles(state, user, attributes.namespace));
-    let mut status = json!({ "allowed": authorizer::is_allowed(state, user, &attributes) });
-    explain(&mut status, user, reason);
+    let reason = if is_allowed {
+        authorizer::allow_reason(user).to_owned()
+    } else {
+        authorizer::missing_roles(state, user, namespace).unwrap_or_default()
+    };
+    let mut status = json!({ "allowed": is_allowed });
+    if !reason.is_empty() {
+        status["reason"] = reason.into();
+    }
     let selectors = ["fieldSelector", "labelSelector"].into_iter();
     let errors: Vec<String> = selectors.filter_map(|field| selector_error(resource, field)).collect();
     if !errors.is_empty() {
@@ -206,14 +208,6 @@ fn selector_error(attributes: &Value, field: &str) -> Option<String> {
         raw => kctl_apimachinery::labels::parse(raw).is_some(),
     };
     (!is_valid).then(|| format!("spec.resourceAttributes.{field} is invalid and was ignored"))
-}
-
-/// Adds the reason for the decision to the status. `system:masters` needs no binding, so no reason is given. `denied` is
-/// never set: RBAC allows or has no opinion.
-fn explain(status: &mut Value, user: &User, reason: Option<String>) {
-    if let Some(reason) = reason.filter(|_| !authorizer::is_admin(user)) {
-        status["reason"] = reason.into();
-    }
 }
 
 #[cfg(test)]
