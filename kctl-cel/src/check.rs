@@ -141,7 +141,7 @@ impl<'a> Checker<'a> {
             _ if self.environment.declares(type_name) => self.environment.field(type_name, field),
             Some(fields) => fields.get(field).cloned(),
             None if self.environment.is_constructible(type_name) => return Type::Dyn,
-            None => return self.report(at, IssueKind::Other(format!("unexpected failed resolution of '{type_name}'"))),
+            None => return self.report(at, IssueKind::Other(format!("unknown type `{type_name}`"))),
         };
         found.unwrap_or_else(|| {
             self.report(at, IssueKind::UndefinedField { operand: type_name.into(), field: field.into() })
@@ -208,7 +208,7 @@ impl<'a> Checker<'a> {
                     self.report(item.at, IssueKind::UndefinedField { operand: name.into(), field: field.clone() });
                 }
                 _ => {
-                    self.report(item.at, IssueKind::Other(format!("unexpected failed resolution of '{name}'")));
+                    self.report(item.at, IssueKind::Other(format!("unknown type `{name}`")));
                 }
             }
         }
@@ -306,10 +306,7 @@ impl<'a> Checker<'a> {
         }
         gives.unwrap_or_else(|| {
             let arguments = arguments.iter().map(|argument| self.substitution.substitute(argument)).collect();
-            self.report(
-                at,
-                IssueKind::NoOverload { function: name.into(), is_method: style == CallStyle::Method, arguments },
-            )
+            self.report(at, IssueKind::NoOverload { function: name.into(), arguments })
         })
     }
 
@@ -401,8 +398,6 @@ impl<'a> Checker<'a> {
     /// Checks `optMap` and `optFlatMap`.
     fn optional_macro(&mut self, at: usize, over: &Node, name: &str, declared: &String, then: &Node) -> Type {
         let iterated = self.check(over);
-        // The expansion contains the receiver twice, so cel-go reports its errors twice.
-        self.check(over);
         let test = self.resolve(at, "hasValue", std::slice::from_ref(&iterated), CallStyle::Method);
         let value = self.resolve(at, "value", &[iterated], CallStyle::Method);
         let made = self.within(&[(declared, value)], then);

@@ -20,8 +20,7 @@ use crate::{
 /// let schema = json!({ "type": "object", "properties": { "min": { "type": "integer" } } });
 /// let environment = Environment::for_rule(&schema, SchemaOf::Object, OldSelf::Value).unwrap();
 /// assert_eq!(type_of("self.min > 1", &environment).unwrap().unwrap().to_string(), "bool");
-/// let wrong = "ERROR: <input>:1:5: undefined field 'max'\n | self.max > 1\n | ....^";
-/// assert_eq!(type_of("self.max > 1", &environment).unwrap_err().to_string(), wrong);
+/// assert_eq!(type_of("self.max > 1", &environment).unwrap_err().to_string(), "1:5: unknown field `max`");
 /// ```
 ///
 /// # Errors
@@ -143,23 +142,14 @@ mod tests {
 
     #[test]
     fn type_errors_follow_the_schema() {
-        check_rule(
-            "self.nothing == 1 && other",
-            Err(&["undefined field 'nothing'", "undeclared reference to 'other' (in container '')"]),
-        );
-        check_rule("self.anything == 1", Err(&["undefined field 'anything'"]));
-        check_rule("self.pod.spec", Err(&["undefined field 'spec'"]));
-        check_rule(
-            "self.nullable == null",
-            Err(&["found no matching overload for '_==_' applied to '(string, null)'"]),
-        );
-        check_rule("self.hosts.all(host, host)", Err(&["expected type 'bool' but found 'string'"]));
-        check_rule("self.name.reverse()", Err(&["found no matching overload for 'reverse' applied to 'string.()'"]));
-        check_rule(
-            "quantity('1').sign()",
-            Err(&["found no matching overload for 'sign' applied to 'kubernetes.Quantity.()'"]),
-        );
-        check_rule("self.name.matches('[')", Err(&["invalid matches argument"]));
+        check_rule("self.nothing == 1 && other", Err(&["unknown field `nothing`", "unknown variable `other`"]));
+        check_rule("self.anything == 1", Err(&["unknown field `anything`"]));
+        check_rule("self.pod.spec", Err(&["unknown field `spec`"]));
+        check_rule("self.nullable == null", Err(&["`_==_` does not accept (string, null)"]));
+        check_rule("self.hosts.all(host, host)", Err(&["expected bool, found string"]));
+        check_rule("self.name.reverse()", Err(&["`reverse` does not accept (string)"]));
+        check_rule("quantity('1').sign()", Err(&["`sign` does not accept (kubernetes.Quantity)"]));
+        check_rule("self.name.matches('[')", Err(&["invalid argument of `matches`"]));
     }
 
     #[test]
@@ -170,7 +160,7 @@ mod tests {
         check_rule("self.hosts.all(v, v, true)", Err(&["duplicate variable name: v"]));
         check_rule(
             "self.hosts.transformMapEntry(1, 2, true, {'a': 1}, 3)",
-            Err(&["undeclared reference to 'transformMapEntry' (in container '')"]),
+            Err(&["unknown function `transformMapEntry`"]),
         );
         check_rule("self.hosts.exists(__result__, true)", Err(&["iteration variable overwrites accumulator variable"]));
         check_rule(
@@ -181,12 +171,9 @@ mod tests {
 
     #[test]
     fn literals_with_mixed_types_are_rejected() {
-        check_rule("[self.either, 1]", Err(&["expected type 'dyn' but found 'int'"]));
-        check_rule("[1, 'a', 2.0]", Err(&["expected type 'int' but found 'string'"]));
-        check_rule(
-            "{1: 1, 'a': 2, 2: 'b'}",
-            Err(&["expected type 'int' but found 'string'", "expected type 'int' but found 'string'"]),
-        );
+        check_rule("[self.either, 1]", Err(&["expected dyn, found int"]));
+        check_rule("[1, 'a', 2.0]", Err(&["expected int, found string"]));
+        check_rule("{1: 1, 'a': 2, 2: 'b'}", Err(&["expected int, found string", "expected int, found string"]));
         check_rule("[[], [1]]", Ok("list(list(int))"));
         check_rule("[?optional.of(1), 2]", Ok("list(int)"));
         check_rule("'%s %d'.format(['a', [1, self.either].size()])", Ok("string"));
@@ -217,33 +204,13 @@ mod tests {
 
     #[test]
     fn errors_point_at_line_and_column() {
-        let wrong =
-            "ERROR: <input>:1:3: found no matching overload for '_+_' applied to '(int, string)'\n | 1 + 'a'\n | ..^";
-        check("1 + 'a'", Err(wrong));
-        let two = "ERROR: <input>:1:1: undeclared reference to 'a' (in container '')\n | a && b\n | ^\n\
-                   ERROR: <input>:1:6: undeclared reference to 'b' (in container '')\n | a && b\n | .....^";
-        check("a && b", Err(two));
-        check(
-            "'é' - 1",
-            Err(
-                "ERROR: <input>:1:5: found no matching overload for '_-_' applied to '(string, int)'\n | 'é' - 1\n | ....^",
-            ),
-        );
-        check(
-            "\n'a'\n - 1",
-            Err("ERROR: <input>:3:2: found no matching overload for '_-_' applied to '(string, int)'\n |  - 1\n | .^"),
-        );
-        check(
-            "'日😀' - 1",
-            Err(
-                "ERROR: <input>:1:6: found no matching overload for '_-_' applied to '(string, int)'\n | '日😀' - 1\n | .....^",
-            ),
-        );
-        check(
-            "\tnothing",
-            Err("ERROR: <input>:1:2: undeclared reference to 'nothing' (in container '')\n |  nothing\n | .^"),
-        );
-        check("duration('x')", Err("ERROR: <input>:1:10: invalid duration argument\n | duration('x')\n | .........^"));
-        check("request.nothing", Err("ERROR: <input>:1:8: undefined field 'nothing'\n | request.nothing\n | .......^"));
+        check("1 + 'a'", Err("1:3: `_+_` does not accept (int, string)"));
+        check("a && b", Err("1:1: unknown variable `a`; 1:6: unknown variable `b`"));
+        check("'é' - 1", Err("1:5: `_-_` does not accept (string, int)"));
+        check("\n'a'\n - 1", Err("3:2: `_-_` does not accept (string, int)"));
+        check("'日😀' - 1", Err("1:6: `_-_` does not accept (string, int)"));
+        check("\tnothing", Err("1:2: unknown variable `nothing`"));
+        check("duration('x')", Err("1:10: invalid argument of `duration`"));
+        check("request.nothing", Err("1:8: unknown field `nothing`"));
     }
 }

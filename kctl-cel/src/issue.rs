@@ -42,9 +42,7 @@ pub enum IssueKind {
     NoOverload {
         /// Its name in cel-go: operators are `_+_`.
         function: String,
-        /// `true` for a method: the first argument is the receiver.
-        is_method: bool,
-        /// The types of the arguments, including the receiver of a method.
+        /// The types of the arguments. The first argument of a method is its receiver.
         arguments: Vec<Type>,
     },
     /// A type has no such field.
@@ -87,23 +85,17 @@ pub enum IssueKind {
 impl fmt::Display for IssueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Undeclared { name, .. } => write!(f, "undeclared reference to '{name}' (in container '')"),
-            Self::NoOverload { function, is_method, arguments } => {
-                let shown: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-                let shown = match shown.as_slice() {
-                    [target, rest @ ..] if *is_method => format!("{target}.({})", rest.join(", ")),
-                    all => format!("({})", all.join(", ")),
-                };
-                write!(f, "found no matching overload for '{function}' applied to '{shown}'")
+            Self::Undeclared { name, is_function: true } => write!(f, "unknown function `{name}`"),
+            Self::Undeclared { name, .. } => write!(f, "unknown variable `{name}`"),
+            Self::NoOverload { function, arguments } => {
+                let types: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+                write!(f, "`{function}` does not accept ({})", types.join(", "))
             }
-            Self::UndefinedField { field, .. } => write!(f, "undefined field '{field}'"),
-            Self::NoFields { operand, .. } => write!(f, "type '{operand}' does not support field selection"),
-            Self::Mismatch { expected, found } => write!(f, "expected type '{expected}' but found '{found}'"),
-            Self::NoRange { operand } => {
-                let why = "cannot be range of a comprehension (must be list, map, or dynamic)";
-                write!(f, "expression of type '{operand}' {why}")
-            }
-            Self::Literal { function, .. } => write!(f, "invalid {function} argument"),
+            Self::UndefinedField { field, .. } => write!(f, "unknown field `{field}`"),
+            Self::NoFields { operand, .. } => write!(f, "a value of type {operand} has no fields"),
+            Self::Mismatch { expected, found } => write!(f, "expected {expected}, found {found}"),
+            Self::NoRange { operand } => write!(f, "expected a list or a map, found {operand}"),
+            Self::Literal { function, .. } => write!(f, "invalid argument of `{function}`"),
             Self::Other(why) => f.write_str(why),
         }
     }
@@ -111,8 +103,8 @@ impl fmt::Display for IssueKind {
 
 /// All validation errors of an expression, in the order of their positions.
 ///
-/// Never empty: an expression without errors has a type instead. `Display` prints them like cel-go: message, source line, and a caret below the position.
-/// [`type_of`](crate::type_of) has an example.
+/// Never empty: an expression without errors has a type instead. `Display` prints each error as `LINE:COLUMN: MESSAGE`, separated by `; `. Both numbers
+/// start at 1. [`type_of`](crate::type_of) has an example.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Issues {
     expression: String,
@@ -137,21 +129,12 @@ impl Issues {
 impl fmt::Display for Issues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, issue) in self.all.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            write_issue(&self.expression, issue, f)?;
+            let before: Vec<char> = self.expression.chars().take(issue.at).collect();
+            let line = before.iter().filter(|letter| **letter == '\n').count() + 1;
+            let column = before.iter().rev().take_while(|letter| **letter != '\n').count() + 1;
+            let separator = if index > 0 { "; " } else { "" };
+            write!(f, "{separator}{line}:{column}: {}", issue.kind)?;
         }
         Ok(())
     }
-}
-
-/// Writes one error with its line, column and caret.
-fn write_issue(expression: &str, issue: &Issue, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let before: Vec<char> = expression.chars().take(issue.at).collect();
-    let line = before.iter().filter(|letter| **letter == '\n').count();
-    let column = before.iter().rev().take_while(|letter| **letter != '\n').count();
-    let text = expression.split('\n').nth(line).unwrap_or_default();
-    let (shown, dots) = (text.replace('\t', " "), ".".repeat(column));
-    write!(f, "ERROR: <input>:{}:{}: {}\n | {shown}\n | {dots}^", line + 1, column + 1, issue.kind)
 }

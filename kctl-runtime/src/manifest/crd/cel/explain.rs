@@ -27,7 +27,7 @@ pub(super) fn explain(kind: &IssueKind, environment: &Environment) -> (String, S
             format!("`{field}` of a value of type {}, which has no fields", name(operand)),
             "use a field of an object or a map".into(),
         ),
-        IssueKind::NoOverload { function, arguments, .. } => {
+        IssueKind::NoOverload { function, arguments } => {
             let types: Vec<String> = arguments.iter().map(name).collect();
             let what = match types.as_slice() {
                 [] => format!("`{}` needs an argument", operator_text(function)),
