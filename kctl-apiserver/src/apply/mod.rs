@@ -132,16 +132,11 @@ pub(crate) enum ApplyError {
     #[error("{}", conflict_text(.0))]
     Conflicts(Vec<Conflict>),
     /// The applied object has `metadata.managedFields`. Clients see 400 `BadRequest`.
-    #[error("metadata.managedFields must be nil")]
+    #[error("metadata.managedFields: must not be applied")]
     ManagedFieldsApplied,
     /// The applied object has another `apiVersion` than the request. Clients see 400 `BadRequest`.
-    #[error("Incorrect version specified in apply patch. Specified patch version: {applied}, expected: {expected}")]
-    IncorrectVersion {
-        /// The version in the object.
-        applied: String,
-        /// The version of the request.
-        expected: String,
-    },
+    #[error("apiVersion: must be the version in the URL")]
+    IncorrectVersion,
     /// The object can't be converted to the version of another manager. Clients see an internal error.
     #[error("{0}")]
     Unconverted(String),
@@ -170,8 +165,7 @@ fn conflict_text(conflicts: &[Conflict]) -> String {
 pub(crate) fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Result<Value, ApplyError> {
     let version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     if version != request.api_version {
-        let (applied, expected) = (version.to_owned(), request.api_version.to_owned());
-        return Err(ApplyError::IncorrectVersion { applied, expected });
+        return Err(ApplyError::IncorrectVersion);
     }
     if value_at(applied, ["metadata", "managedFields"]).is_some_and(validate::is_list_of_objects) {
         return Err(ApplyError::ManagedFieldsApplied);

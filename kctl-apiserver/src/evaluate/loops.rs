@@ -170,9 +170,8 @@ impl<'a> Evaluator<'a> {
             }
             let value = self.with(&round, |evaluator| evaluator.evaluate(value))?;
             for (key, value) in entries(&round, value)? {
-                let why = format!("insert failed: key {key} already exists");
                 if made.insert(key, value).is_some() {
-                    return Err(why.into());
+                    return Err("a key occurs twice in the map".into());
                 }
             }
         }

@@ -256,7 +256,7 @@ fn merge_ordered_list(
     let by = schema.patch_merge_key().map_or(Identity::Itself, Identity::Key);
     check_order(new.map_or(&[], Vec::as_slice), order, by)?;
     if old.is_none_or(Vec::is_empty) && new.is_none_or(Vec::is_empty) && (old.is_some() || new.is_some()) {
-        return Err("no elements in any of the given slices".to_owned().into());
+        return Err(format!("{SET_ORDER}{name}: there are no items to order").into());
     }
     let (merged, server) = match (old, new) {
         (None, None) => return Ok(()),

@@ -18,9 +18,8 @@ use crate::{
 
 /// The label of a namespace that allows admin access. The value must be `true`.
 const LABEL: &str = "resource.kubernetes.io/admin-access";
-/// The message of the error, in upstream's wording.
-const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the \
-                      containing namespace";
+/// The message of the error.
+const DETAIL: &str = "the namespace needs the label `resource.kubernetes.io/admin-access: true`";
 
 /// The path of the requests in an error; the index of the request follows.
 const REQUESTS: &str = "spec.devices.requests";
