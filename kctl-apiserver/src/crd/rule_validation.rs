@@ -147,14 +147,13 @@ impl StatementCheck<'_> {
         }
     }
 
-    /// Compiles an expression, adds its cost to the total, and reports its errors. The value in the error is the whole
-    /// rule as JSON, as upstream prints it. An expression above the cost limit counts as compiled.
+    /// Compiles an expression, adds its cost to the total, and reports its errors. An expression above the cost limit
+    /// counts as compiled.
     fn compile(&mut self, which: Expression, site: RuleSite<'_>) -> CompileStage {
         let RuleSite { rule, schema, path, position: RulePosition { schema_of, count, .. } } = site;
         let path = format!("{path}.{}", which.field());
         if let Some((compiled, why)) = find_compile_error(which, rule, schema, schema_of) {
-            let message = format!("Invalid value: {rule}: {why}");
-            self.errors.push(FieldError::new("FieldValueInvalid", &path, message));
+            self.errors.push(FieldError::invalid(&path, &rule[which.field()], &why));
             return compiled;
         }
         let expression = rule[which.field()].as_str().unwrap_or_default();
