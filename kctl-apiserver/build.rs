@@ -44,7 +44,6 @@ fn module(file: &Path) -> Result<String, Box<dyn Error>> {
 }
 
 /// Makes Cargo run this script again when a file of the folder changes.
-#[expect(clippy::print_stdout, reason = "Cargo reads it")]
 fn rerun_if_changed(folder: &str) {
     println!("cargo::rerun-if-changed={folder}");
 }

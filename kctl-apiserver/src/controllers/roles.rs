@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(rules(&mut state), Some(Value::Null));
     }
 
-    /// Aggregates ClusterRoles twice. Each has a label value, the value that it selects, and resources. Fails if the second
+    /// Aggregates `ClusterRoles` twice. Each has a label value, the value that it selects, and resources. Fails if the second
     /// pass changes a role. Returns the resources of the first rules.
     fn aggregate_twice(roles: &[(&str, &str, &str, &[&str])]) -> Vec<Value> {
         let resource = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
