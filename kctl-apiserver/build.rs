@@ -1,5 +1,5 @@
-//! Writes the list of the built-in kinds, which `src/kinds/mod.rs` includes: a kind is a file with a `static KIND` in the
-//! folder of its group, and its name stands nowhere else but in the `mod` line that compiles it.
+//! Writes the list of the built-in kinds, which `src/kinds/mod.rs` includes. A kind is a file with a `static KIND` in the
+//! folder of its group. Apart from that, only the `mod` line of the group names it.
 
 use std::{
     env,

@@ -7,8 +7,8 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-/// The variable with the kubeconfig file of the server. It is not `KUBECONFIG`, which names the cluster that somebody works
-/// with: `cargo test` must not write to that one.
+/// The variable with the kubeconfig file of the server. `KUBECONFIG` names the cluster that a developer works with, and
+/// `cargo test` must not write to it.
 const REAL_SERVER: &str = "REAL_SERVER";
 
 /// Returns the kubeconfig file of `REAL_SERVER`, or `None` if the variable is not set or empty.

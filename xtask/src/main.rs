@@ -160,7 +160,7 @@ enum StepCommand {
     Fmt(Options),
     /// Runs clippy over everything; a warning is an error. 3 minutes.
     Clippy(Options),
-    /// Compiles `kctl` and the small libraries with each feature alone, and with all of them; a warning is an error. 3 minutes
+    /// Compiles each published crate with each feature alone, and with all of them; a warning is an error. 5 minutes
     /// after `clippy`.
     Features {
         #[command(flatten)]

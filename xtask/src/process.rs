@@ -68,7 +68,8 @@ impl Run {
                 command.env_remove(name);
             }
         }
-        // Tests must not write to the cluster that a developer works with. Steps set the kubeconfigs of their own servers.
+        // Tests must not write to the cluster that a developer works with. A step sets the kubeconfig of the server that it
+        // starts.
         command.env_remove("KUBECONFIG").env_remove(REAL_SERVER);
         Self { command }
     }

@@ -38,7 +38,7 @@ pub(crate) struct Program {
 pub(crate) struct Memory {
     /// All resident pages.
     pub(crate) rss: f64,
-    /// The part of them that is no page of a file, such as of the program: heap and stacks (`RssAnon`).
+    /// Those of heap and stacks (`RssAnon`), without pages of files such as the program.
     pub(crate) anonymous: f64,
     /// Proportional set size: a page that `n` processes share counts as `1 / n`.
     pub(crate) pss: f64,
