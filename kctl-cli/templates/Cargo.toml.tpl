@@ -18,8 +18,3 @@ tokio = { version = "1", features = ["rt", "macros"] }
 
 [dev-dependencies]
 tokio = { version = "1", features = ["test-util"] }
-
-# A smaller program that takes less CPU time, for a longer build.
-[profile.release]
-lto = "thin"
-codegen-units = 1

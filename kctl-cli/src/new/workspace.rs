@@ -9,12 +9,17 @@ use super::{error::NewFailure, write};
 
 /// The tables of a package that is the root of a workspace.
 ///
-/// Cargo otherwise rejects a package below a workspace that does not list it. In a member Cargo would ignore the profile,
+/// Cargo otherwise rejects a package below a workspace that does not list it. In a member Cargo would ignore the profiles,
 /// with a warning.
 const ROOT_TABLES: &str = "
 [profile.dev]
 # Shorter builds and less disk; backtraces still name lines. Remove it for a debugger that shows variables.
 debug = \"line-tables-only\"
+
+# A smaller program that takes less CPU time, for a longer build.
+[profile.release]
+lto = \"thin\"
+codegen-units = 1
 
 # Not a member of a workspace above it.
 [workspace]

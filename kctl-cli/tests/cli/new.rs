@@ -180,7 +180,9 @@ fn project_in_a_cargo_workspace_leaves_it_intact() {
     assert_eq!(packages(&folder.0.join("ops/bar")), "bar");
     for (project, has_profile) in [("crates/web", false), ("ops/bar", true)] {
         let manifest = fs::read_to_string(folder.0.join(project).join("Cargo.toml")).unwrap();
-        assert_eq!(manifest.contains("[profile.dev]"), has_profile, "Cargo ignores it in a member: {manifest}");
+        for profile in ["[profile.dev]", "[profile.release]"] {
+            assert_eq!(manifest.contains(profile), has_profile, "Cargo ignores it in a member: {manifest}");
+        }
     }
 }
 
