@@ -1,6 +1,6 @@
 //! Deploys a project from `kctl new` with the commands of its README.
 
-use std::{path::Path, process::Command};
+use std::{iter, path::Path, process::Command};
 
 use kctl::json;
 
@@ -121,11 +121,15 @@ fn every_command_of_a_new_project_works() {
             run(command(line).current_dir(&project));
         }
     }
-    add_everything(&project, &workflow, &chart);
+    let generate = readme.iter().find(|line| line.ends_with("--out deploy")).unwrap();
+    add_everything(&project, generate, &[workflow, chart].concat());
 }
 
 /// Runs each kind of `kctl add`, writes the manifests again, and then runs the commands of the workflow.
-fn add_everything(project: &Path, workflow: &[String], chart: &[String]) {
+///
+/// The command that writes the manifests must not have `--locked`: the feature that `kctl add webhook` enables changes
+/// `Cargo.lock`.
+fn add_everything(project: &Path, generate: &str, checks: &[String]) {
     let kctl = |line: &str| {
         let mut kctl = Command::new(programs().join("kctl"));
         run(kctl.arg("add").args(line.split(' ')).current_dir(project));
@@ -142,10 +146,8 @@ fn add_everything(project: &Path, workflow: &[String], chart: &[String]) {
         kctl(line);
     }
     let has_helm = Command::new("helm").arg("version").output().is_ok();
-    let check =
-        workflow.iter().find_map(|line| line.strip_suffix(" --check").filter(|line| line.contains("--out"))).unwrap();
-    for line in [check].into_iter().chain(workflow.iter().chain(chart).map(String::as_str)) {
-        if line.starts_with("docker ") || (!has_helm && line.starts_with("helm ")) {
+    for line in iter::once(generate).chain(checks.iter().map(String::as_str)) {
+        if !has_helm && line.starts_with("helm ") {
             continue;
         }
         eprintln!("{line}");
