@@ -40,7 +40,7 @@ pub(crate) enum Step {
     NewProject,
     /// Lints.
     Clippy,
-    /// Lints with each feature alone, and with all.
+    /// Each published crate compiles with each feature alone, and with all.
     Features,
     /// Rustdoc.
     Docs,
