@@ -254,6 +254,17 @@ mod tests {
         assert_eq!(output, "started\n");
     }
 
+    /// Otherwise tests would write to the cluster that a developer works with.
+    #[test]
+    fn kubeconfig_of_the_caller_is_not_inherited() {
+        let run = Run::new("sh");
+        let variables = run.command.get_envs();
+        let removed: Vec<_> = variables.filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        for name in ["KUBECONFIG", REAL_SERVER] {
+            assert!(removed.contains(&OsStr::new(name)), "{name}: {removed:?}");
+        }
+    }
+
     /// Otherwise a step would now and then lose the last line of its tests.
     #[test]
     fn line_at_end_of_silence_is_read() {
