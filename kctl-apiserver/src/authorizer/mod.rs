@@ -134,8 +134,8 @@ pub(crate) fn is_admin(user: &User) -> bool {
 
 /// Returns `true` if a user may send a request with these attributes.
 pub(crate) fn is_allowed(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> bool {
-    let resources = Resources::from_attributes(attributes);
     let has_rule = || {
+        let resources = Resources::from_attributes(attributes);
         let user_rules = resolver.rules_for(user, attributes.namespace);
         user_rules.rules.iter().any(|rule| allows(rule, attributes, &resources))
     };
