@@ -343,6 +343,8 @@ async fn check_chart_install(mut cluster: Cluster) {
     let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
     let find = |kind: &str| manifests.iter().find(|object| object["kind"] == kind).unwrap().clone();
     wait_for_pods(cluster, &namespace, 2).await;
+    // The last upgrade below turns leader election off, and its notes have no command for a Lease.
+    let notes = helm.run(&format!("get notes {RELEASE}")).await;
 
     // Run the program with a token of the release's ServiceAccount. `start_applied` checks that its permissions match the
     // roles.
@@ -375,17 +377,12 @@ async fn check_chart_install(mut cluster: Cluster) {
     assert_eq!(deployment["spec"]["strategy"], json!({ "type": "Recreate" }));
     assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "example.com/podset:7");
 
-    let notes = helm.run(&format!("get notes {RELEASE}")).await;
     helm.run(&format!("uninstall {RELEASE} --wait")).await;
     let crd = find("CustomResourceDefinition");
-    for object in upgraded.iter().filter(|object| object["kind"] != crd["kind"]) {
-        let is_gone = || async { cluster.get(object, &namespace).await.is_none() };
-        until(&format!("{} is gone", object["kind"]), is_gone).await;
-    }
+    wait_until_gone(cluster, &upgraded, &namespace).await;
     assert!(cluster.get(&crd, "").await.is_some() && cluster.get(&set, &namespace).await.is_some(), "CRDs are kept");
-    assert_eq!(releases(cluster, &namespace).await, 0);
-    // The program created it, and the next install waits for Pods that still hold it. The notes have the command that
-    // deletes it.
+    // The program created it, and the next install waits for Pods that still hold it. The notes of the install have the
+    // command that deletes it.
     let lease = format!("{RELEASE}-podset");
     assert_eq!(leases(cluster, &namespace).await, [&*lease]);
     let command = format!("kubectl --namespace {namespace} delete lease {lease}");
@@ -397,11 +394,7 @@ async fn check_chart_install(mut cluster: Cluster) {
     helm.run(&format!("install {RELEASE} {chart} --set crds.keep=false")).await;
     helm.run(&format!("uninstall {RELEASE} --wait")).await;
     until("the CRD is gone", || async { cluster.get(&crd, "").await.is_none() }).await;
-    for object in upgraded.iter().filter(|object| object["kind"] != crd["kind"]) {
-        let is_gone = || async { cluster.get(object, &namespace).await.is_none() };
-        until(&format!("{} of the second release is gone", object["kind"]), is_gone).await;
-    }
-    assert_eq!(releases(cluster, &namespace).await, 0);
+    wait_until_gone(cluster, &upgraded, &namespace).await;
     assert_eq!(leases(cluster, &namespace).await, [] as [&str; 0], "uninstalled without leftovers");
     let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
     cluster.delete(&space, "").await;
@@ -421,6 +414,15 @@ async fn wait_for_pods(cluster: &Cluster, namespace: &str, n_pods: usize) {
         running.count() == n_pods
     };
     until(&format!("{n_pods} pods of the release run"), run).await;
+}
+
+/// Waits until the objects of an uninstalled release are gone, except for CRDs. Fails if Helm still has the release.
+async fn wait_until_gone(cluster: &Cluster, objects: &[Json], namespace: &str) {
+    for object in objects.iter().filter(|object| object["kind"] != "CustomResourceDefinition") {
+        let is_gone = || async { cluster.get(object, namespace).await.is_none() };
+        until(&format!("{} is gone", object["kind"]), is_gone).await;
+    }
+    assert_eq!(releases(cluster, namespace).await, 0);
 }
 
 /// Returns the number of releases that Helm has recorded in a namespace.
