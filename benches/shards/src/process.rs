@@ -38,7 +38,7 @@ pub(crate) struct Program {
 pub(crate) struct Memory {
     /// All resident pages.
     pub(crate) rss: f64,
-    /// Those of heap and stacks (`RssAnon`), without pages of files such as the program.
+    /// The pages of heap and stacks (`RssAnon`), without pages of files such as the program.
     pub(crate) anonymous: f64,
     /// Proportional set size: a page that `n` processes share counts as `1 / n`.
     pub(crate) pss: f64,

@@ -163,7 +163,7 @@ fn bound_rules(
         let (reference, namespace) = (&binding["roleRef"], binding["metadata"]["namespace"].as_str());
         let name = reference["name"].as_str().unwrap_or_default().to_owned();
         let role_kind = reference["kind"].as_str().unwrap_or_default();
-        let error = format!("{role_kind} {name:?} does not exist");
+        let error = format!("{}.{RBAC} {name:?} not found", role_kind.to_lowercase());
         let role = match namespace {
             _ if role_kind == cluster_role::KIND.kind => role_of(&cluster_role::KIND, &(String::new(), name)),
             Some(namespace) if role_kind == role::KIND.kind => role_of(&role::KIND, &(namespace.into(), name)),

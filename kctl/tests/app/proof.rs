@@ -79,7 +79,7 @@ async fn requests_that_bypass_the_context_are_named() {
         check_role(|| App::new("knowing").controller::<knowing>(), create_config).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("{bypass}GET http://127.0.0.1:1/api/v1/namespaces/prod/secrets\n")), "{error}");
     assert!(error.contains("help: declare the kind and use `cx`"), "{error}");
-    if std::env::var_os("KUBECONFIG").is_none() {
+    if kctl::kube::Config::infer().await.is_err() {
         let app = || App::new("inferring").controller::<inferring>();
         let error = check_role(app, create_config).await.unwrap_err().to_string();
         assert!(error.starts_with(&format!("{bypass}nothing: it found no cluster in the environment\n")), "{error}");
