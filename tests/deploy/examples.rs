@@ -230,7 +230,7 @@ async fn website_defaults_validates_and_converts_on_embedded_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG: cargo xtask roles"]
+#[ignore = "needs KUBECONFIG: cargo xtask deployed"]
 async fn every_example_works_on_a_real_server() {
     let cluster = Cluster::from_env("KUBECONFIG").await;
     check_set_lifecycle(&cluster, "quickstart", QUICKSTART, "ready").await;

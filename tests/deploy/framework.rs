@@ -277,7 +277,7 @@ async fn framework_verbs_are_needed_on_embedded_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG: cargo xtask roles"]
+#[ignore = "needs KUBECONFIG: cargo xtask deployed"]
 async fn framework_verbs_are_needed_on_a_real_server() {
     let cluster = Cluster::from_env("KUBECONFIG").await;
     role_is_exact(&cluster).await;

@@ -82,7 +82,7 @@ async fn fleet_divides_replicas_on_embedded_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG and two members: cargo xtask roles"]
+#[ignore = "needs KUBECONFIG and two members: cargo xtask deployed"]
 async fn fleet_divides_on_a_real_server_and_members() {
     let home = Cluster::from_env("KUBECONFIG").await;
     let (first, second) =

@@ -38,7 +38,7 @@ fn project(folder: &Folder, name: &str) -> std::path::PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG and kubectl: cargo xtask roles"]
+#[ignore = "needs KUBECONFIG and kubectl: cargo xtask deployed"]
 async fn new_project_is_deployed_on_a_real_server() {
     let cluster = Cluster::from_env("KUBECONFIG").await;
     let folder = Folder::new();

@@ -266,7 +266,7 @@ async fn replicas_are_replaced_under_load_on_embedded_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG: cargo xtask roles"]
+#[ignore = "needs KUBECONFIG: cargo xtask deployed"]
 async fn replacement_under_load_on_a_real_server() {
     let cluster = Cluster::from_env("KUBECONFIG").await;
     is_replaced_one_by_one(&cluster).await;

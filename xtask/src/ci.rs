@@ -62,11 +62,13 @@ pub(crate) enum Step {
     RealServer,
     /// Programs with only their generated roles on a real kube-apiserver.
     Roles,
+    /// Operators that are deployed by their manifests on a real kube-apiserver.
+    Deployed,
 }
 
 impl Step {
     /// All steps, in the order of `cargo xtask ci`: formatting, tests, lints, docs, and real servers last.
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Fmt,
         Self::Test,
         Self::Fuzz,
@@ -87,6 +89,7 @@ impl Step {
         Self::Conformance,
         Self::RealServer,
         Self::Roles,
+        Self::Deployed,
     ];
 
     /// Returns the name of the step on the command line.
@@ -112,6 +115,7 @@ impl Step {
             Self::Conformance => "conformance",
             Self::RealServer => "real-server",
             Self::Roles => "roles",
+            Self::Deployed => "deployed",
         }
     }
 
@@ -128,7 +132,8 @@ impl Step {
             | Self::Image
             | Self::Conformance
             | Self::RealServer
-            | Self::Roles => LONG_TIME_MAX,
+            | Self::Roles
+            | Self::Deployed => LONG_TIME_MAX,
             _ => TIME_MAX,
         }
     }
@@ -159,6 +164,7 @@ impl Step {
             Self::Conformance => real_server::conformance(gate),
             Self::RealServer => real_server::suites(gate, None),
             Self::Roles => real_server::roles(gate, None),
+            Self::Deployed => real_server::deployed(gate, None),
         }
     }
 }
@@ -285,10 +291,12 @@ impl Chain {
     }
 }
 
-/// The steps of a run. Each step is in one of the four lists.
+/// The steps of a run. Each step is in one of the lists.
 pub(crate) struct Plan {
     /// The steps one after another; all steps that are in no other list if it is empty.
     pub(crate) steps: Vec<Step>,
+    /// Suites that mostly wait and compile nothing: the chains run at the same time as each other and as `test`.
+    pub(crate) during_test: Vec<Chain>,
     /// Suites that mostly wait: the chains run at the same time as each other and as the steps after `test`.
     pub(crate) waiting: Vec<Chain>,
     /// Checks that compile nothing of the workspace: they begin at once, at low priority.
@@ -301,7 +309,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Returns `true` if another process runs the step.
     fn is_in_background(&self, step: Step) -> bool {
-        let mut chains = self.waiting.iter().chain(&self.idle);
+        let mut chains = self.during_test.iter().chain(&self.waiting).chain(&self.idle);
         self.early.contains(&step) || chains.any(|chain| chain.0.contains(&step))
     }
 
@@ -401,11 +409,12 @@ impl Lanes {
 
 /// Runs the steps that run one after another, and starts the other ones between them.
 fn run_in_order(plan: &Plan, gate: &mut Gate, times: &mut Times, lanes: &mut Lanes) {
-    if !plan.waiting.is_empty() {
+    if !plan.waiting.is_empty() || !plan.during_test.is_empty() {
         lanes.start(Lane::Early, "prepare", &["prepare"]);
     }
     lanes.start_steps(Lane::Early, &plan.early);
-    let (mut compilers, mut suites) = (Some(&plan.idle), Some(&plan.waiting));
+    let (mut compilers, mut early_suites, mut suites) =
+        (Some(&plan.idle), Some(&plan.during_test), Some(&plan.waiting));
     for step in plan.in_order() {
         if step == Step::Test && !lanes.run(times, step, "build", steps::build_tests) {
             lanes.kill_running();
@@ -417,6 +426,11 @@ fn run_in_order(plan: &Plan, gate: &mut Gate, times: &mut Times, lanes: &mut Lan
             lanes.start_chains(Lane::Idle, chains);
         }
         if step != Step::Fmt
+            && let Some(chains) = early_suites.take()
+        {
+            lanes.start_chains(Lane::Waiting, chains);
+        }
+        if step != Step::Fmt
             && step != Step::Test
             && let Some(chains) = suites.take()
         {
@@ -425,7 +439,9 @@ fn run_in_order(plan: &Plan, gate: &mut Gate, times: &mut Times, lanes: &mut Lan
         lanes.run(times, step, step.name(), || step.run(gate));
     }
     lanes.start_chains(Lane::Idle, compilers.map_or(&[][..], |chains| chains));
-    lanes.start_chains(Lane::Waiting, suites.map_or(&[][..], |chains| chains));
+    for suites in [early_suites, suites] {
+        lanes.start_chains(Lane::Waiting, suites.map_or(&[][..], |chains| chains));
+    }
 }
 
 #[cfg(test)]
@@ -436,7 +452,8 @@ mod tests {
     fn background_step_is_not_run_in_order() {
         let plan = Plan {
             steps: Vec::new(),
-            waiting: vec![Chain::parse("conformance,helm").unwrap(), Chain::parse("roles").unwrap()],
+            during_test: vec![Chain::parse("roles").unwrap()],
+            waiting: vec![Chain::parse("conformance,helm").unwrap()],
             early: vec![Step::Spelling],
             idle: vec![Chain::parse("clippy").unwrap()],
         };

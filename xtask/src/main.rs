@@ -49,8 +49,8 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Step(StepCommand),
-    /// Runs the named steps, or all of the gate, and prints their times. In the order of `.ci/run`: 29 minutes on two cores, and
-    /// 8 more for the first build of kube-apiserver.
+    /// Runs the named steps, or all of the gate, and prints their times. In the order of `.ci/run`: 29 to 60 minutes on two
+    /// cores, and 8 more for the first build of kube-apiserver.
     ///
     /// A failed step does not end the run. The processes of a step that takes an hour are killed, after 80 minutes for
     /// linters, documentation, packages, new projects, images and suites on a real server. In the end, every test that `test`
@@ -65,7 +65,11 @@ enum Command {
         /// are compiled. With several such options, these run at the same time as each other.
         #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
         idle: Vec<Chain>,
-        /// Suites that mostly wait for a server, for example `roles,kubectl`: one after another, at the same time as the steps
+        /// Suites that mostly wait for a server and compile nothing, for example `conformance,roles`: one after another, at the same
+        /// time as `test`. With several such options, these run at the same time as each other.
+        #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
+        during_test: Vec<Chain>,
+        /// Suites that mostly wait for a server, for example `helm,browser`: one after another, at the same time as the steps
         /// after `test`. With several such options, these run at the same time as each other.
         #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
         waiting: Vec<Chain>,
@@ -226,8 +230,16 @@ enum StepCommand {
         version: real_server::Version,
     },
     /// Runs programs with only their generated roles on a real kube-apiserver: each role is sufficient and minimal. Needs what
-    /// `server` needs, and kubectl for one test. 8 minutes, and 8 for the first start.
+    /// `server` needs. 6 minutes, and 8 for the first start.
     Roles {
+        #[command(flatten)]
+        options: Options,
+        #[command(flatten)]
+        version: real_server::Version,
+    },
+    /// Runs operators as their manifests deploy them on a real kube-apiserver, and a new project. Needs what `server` needs, and
+    /// kubectl for one test. 3 minutes, and 8 for the first start.
+    Deployed {
         #[command(flatten)]
         options: Options,
         #[command(flatten)]
@@ -291,13 +303,18 @@ fn run_step(command: StepCommand) -> Result {
         StepCommand::Roles { options, version } => {
             run_single_step(options, |gate| real_server::roles(gate, version.complete()?.as_deref()))
         }
+        StepCommand::Deployed { options, version } => {
+            run_single_step(options, |gate| real_server::deployed(gate, version.complete()?.as_deref()))
+        }
     }
 }
 
 fn run(command: Command) -> Result {
     match command {
         Command::Step(step) => run_step(step),
-        Command::Ci { steps, waiting, early, idle, options } => ci::run(&Plan { steps, waiting, early, idle }, options),
+        Command::Ci { steps, during_test, waiting, early, idle, options } => {
+            ci::run(&Plan { steps, during_test, waiting, early, idle }, options)
+        }
         Command::Prepare(options) => run_single_step(options, ci::prepare),
         Command::Check => process::cargo("check").args(["--workspace", "--all-targets", "--locked"]).run(),
         Command::Msrv(options) => run_single_step(options, steps::msrv),

@@ -55,7 +55,7 @@ fn is_rejected(output: &str, line: usize) -> bool {
 /// A command of the project fails, or clippy accepts the forbidden code.
 pub(crate) fn run(gate: &mut Gate) -> Result {
     // Clippy has checked the dependencies there, if it ran. Programs are built in the folder of the tests, which shares the
-    // compiled crates with the project of the step `roles`.
+    // compiled crates with the project of the step `deployed`.
     let idle_target = target().join("beside");
     let lints_target = if idle_target.exists() { idle_target } else { target() };
     let tables = tables()?;

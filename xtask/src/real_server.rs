@@ -190,13 +190,6 @@ impl Servers {
             ("KUBECONFIG_MEMBER2", self.up(&format!("{name}-member2"))?),
         ])
     }
-
-    /// Stops the servers of a fleet.
-    fn fleet_down(&mut self, name: &str) {
-        for member in ["", "-member1", "-member2"] {
-            self.down(&format!("{name}{member}"));
-        }
-    }
 }
 
 impl Drop for Servers {
@@ -330,9 +323,15 @@ pub(crate) fn roles(gate: &mut Gate, version: Option<&str>) -> Result {
         .tests(&mut gate.ledger, 1)?;
     cargo_test(&["--tests", "role_is_minimal_on_a_real_server", "--", "--ignored"])
         .envs(&roles)
-        .tests(&mut gate.ledger, 7)?;
-    servers.fleet_down("roles");
+        .tests(&mut gate.ledger, 7)
+}
 
+/// Runs operators as their manifests deploy them, and a new project, on a control plane and two members.
+///
+/// # Errors
+/// A server does not start, or a test fails.
+pub(crate) fn deployed(gate: &mut Gate, version: Option<&str>) -> Result {
+    let Some(mut servers) = Servers::prepare(gate, version)? else { return Ok(()) };
     // Deployed programs watch all namespaces, so an earlier test must not leave a terminating namespace.
     let deploy = servers.fleet("deploy")?;
     let skips = skips_without_kubectl(gate, "new_project_is_deployed_on_a_real_server");
