@@ -164,7 +164,7 @@ impl Step {
             Self::Conformance => real_server::conformance(gate),
             Self::RealServer => real_server::suites(gate, None),
             Self::Roles => real_server::roles(gate, None),
-            Self::Deployed => real_server::deployed(gate, None),
+            Self::Deployed => real_server::deploy(gate, None),
         }
     }
 }

@@ -304,7 +304,7 @@ fn run_step(command: StepCommand) -> Result {
             run_single_step(options, |gate| real_server::roles(gate, version.complete()?.as_deref()))
         }
         StepCommand::Deployed { options, version } => {
-            run_single_step(options, |gate| real_server::deployed(gate, version.complete()?.as_deref()))
+            run_single_step(options, |gate| real_server::deploy(gate, version.complete()?.as_deref()))
         }
     }
 }

@@ -330,7 +330,7 @@ pub(crate) fn roles(gate: &mut Gate, version: Option<&str>) -> Result {
 ///
 /// # Errors
 /// A server does not start, or a test fails.
-pub(crate) fn deployed(gate: &mut Gate, version: Option<&str>) -> Result {
+pub(crate) fn deploy(gate: &mut Gate, version: Option<&str>) -> Result {
     let Some(mut servers) = Servers::prepare(gate, version)? else { return Ok(()) };
     // Deployed programs watch all namespaces, so an earlier test must not leave a terminating namespace.
     let deploy = servers.fleet("deploy")?;
