@@ -16,7 +16,7 @@ use kctl_apimachinery::labels::{self, Requirement};
 use serde_json::{Map, Value};
 
 use self::{field::Term, shard::ShardSelector};
-use crate::status::StatusError;
+use crate::{registry::kind::SelectedValue, status::StatusError};
 
 /// A parsed label selector, field selector and shard selector.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,8 @@ pub(crate) struct Selector {
     labels: Vec<Requirement>,
     /// The terms of the field selector, which must all hold.
     fields: Vec<Term>,
+    /// Returns the values of fields that are not at their path. `None` before [`for_fields`](Self::for_fields).
+    selected_value: Option<SelectedValue>,
     /// The ranges of hashes; `None` for all objects.
     shard: Option<ShardSelector>,
 }
@@ -41,17 +43,22 @@ impl Selector {
         Ok(Self {
             labels: labels::parse(labels).ok_or_else(|| invalid("labelSelector", labels))?,
             fields: field::terms(fields).ok_or_else(|| invalid("fieldSelector", fields))?,
+            selected_value: None,
             shard: None,
         })
     }
 
-    /// Checks the fields of the selector. `selectable` are the fields of the kind besides the name. A kind that has
-    /// none supports the namespace. The registration of a kind defines its fields; CRDs declare theirs in
-    /// `selectableFields`. Without this check, a misspelled field would be compared with the empty string.
+    /// Returns the selector for objects of a kind. `selectable` are the fields of the kind besides the name. A kind that
+    /// has none supports the namespace. The registration of a kind defines its fields and `selected_value`; CRDs declare
+    /// theirs in `selectableFields`. Without this check, a misspelled field would be compared with the empty string.
     ///
     /// # Errors
     /// Fails with the first unsupported field.
-    pub(crate) fn check(&self, selectable: &[&str]) -> Result<(), StatusError> {
+    pub(crate) fn for_fields(
+        mut self,
+        selectable: &[&str],
+        selected_value: SelectedValue,
+    ) -> Result<Self, StatusError> {
         for Term { path, .. } in &self.fields {
             let is_known = match path.as_str() {
                 "metadata.name" => true,
@@ -64,7 +71,8 @@ impl Selector {
                 return Err(StatusError::bad_request(why));
             }
         }
-        Ok(())
+        self.selected_value = Some(selected_value);
+        Ok(self)
     }
 
     /// Restricts the selector to objects with a hash in these ranges; an empty string selects all.
@@ -108,11 +116,14 @@ impl Selector {
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.labels.iter().all(|requirement| requirement.matches(labels[&requirement.key].as_str()))
-            && self
-                .fields
-                .iter()
-                .all(|requirement| (field(object, &requirement.path) == requirement.value) == requirement.equal)
+            && self.fields.iter().all(|term| (self.value(object, &term.path) == term.value) == term.equal)
             && self.shard.as_ref().is_none_or(|shard| shard.matches(object))
+    }
+
+    /// Returns the value of a field as selectors compare it.
+    fn value(&self, object: &Value, path: &str) -> String {
+        let selected = self.selected_value.and_then(|selected_value| selected_value(object, path));
+        selected.unwrap_or_else(|| text_at(object, path))
     }
 }
 
@@ -122,35 +133,13 @@ pub(crate) fn is_field_selector(text: &str) -> bool {
     field::terms(text).is_some()
 }
 
-/// Returns the value of a field as selectors compare it: numbers and booleans as strings, an absent one as the empty
-/// string. Fields are looked up in the JSON of the object by their path; only the exceptions below differ.
-fn field(object: &Value, path: &str) -> String {
-    // The only selector field that is named differently from its field (`JobToSelectableFields` of
-    // `pkg/registry/batch/job/strategy.go`).
-    let path = if path == "status.successful" { "status.succeeded" } else { path };
-    if path == "source" {
-        return source_of_event(object);
-    }
+/// Returns the text of the value at a path, as selectors compare it. It is empty if the value is absent.
+fn text_at(object: &Value, path: &str) -> String {
     match path.split('.').fold(object, |value, part| &value[part]) {
         Value::String(text) => text.clone(),
-        // The default of these booleans and numbers is compared explicitly.
-        Value::Null if path == "spec.unschedulable" || path == "spec.hostNetwork" => "false".into(),
-        Value::Null
-            if path.starts_with("status.") && ["succeeded", "replicas"].iter().any(|end| path.ends_with(end)) =>
-        {
-            "0".into()
-        }
         Value::Null => String::new(),
         other => other.to_string(),
     }
-}
-
-/// Returns the source of an Event (`ToSelectableFields` of `pkg/registry/core/event/strategy.go`). The component of the
-/// old API takes precedence over the component of the new one.
-fn source_of_event(event: &Value) -> String {
-    let texts = [&event["source"]["component"], &event["reportingComponent"]];
-    let named = texts.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
-    named.unwrap_or_default().to_owned()
 }
 
 /// Returns `true` if a selector within an object, with `matchLabels` and `matchExpressions`, selects these labels. It

@@ -23,7 +23,7 @@ pub(crate) use self::{
     managed_fields::{ManagedFields, OwnedState},
     metadata::{Generation, Metadata},
     quota::{FreesUsage, Quota},
-    requests::{ConnectTarget, Requests, Review},
+    requests::{ConnectTarget, Requests, Review, SelectedValue},
     storage::{SharedTable, StorageVersion},
     strategy::{Allocator, Environment, NewStatus, Others, Part, RequestContext, Strategy},
     subresource::Subresource,

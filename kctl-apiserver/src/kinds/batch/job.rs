@@ -31,7 +31,13 @@ pub(crate) static KIND: Kind = Kind {
     resource: "jobs",
     kind: "Job",
     metadata: Metadata { default: label_as_pods, ..Metadata::COUNTED },
-    requests: Requests { selectable_fields: &["metadata.namespace", "status.successful"], ..Requests::DEFAULT },
+    requests: Requests {
+        selectable_fields: &["metadata.namespace", "status.successful"],
+        selected_value: |job, path| {
+            (path == "status.successful").then(|| job["status"]["succeeded"].as_i64().unwrap_or_default().to_string())
+        },
+        ..Requests::DEFAULT
+    },
     admission: &[Plugin::PodSecurityForTemplates("/spec/template")],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy {

@@ -4,6 +4,8 @@
 //!
 //! Upstream: `pkg/registry/core/event/strategy.go` and `pkg/apis/core/validation/events.go`.
 
+use serde_json::Value;
+
 use crate::{
     names::NameRule,
     registry::kind::{
@@ -30,6 +32,7 @@ pub(crate) static KIND: Kind = Kind {
             "source",
             "type",
         ],
+        selected_value: |event, path| (path == "source").then(|| source(event)),
         ..Requests::DEFAULT
     },
     strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
@@ -55,3 +58,11 @@ pub(crate) static EVENTS: SharedTable = SharedTable {
     other: &crate::kinds::events::event::KIND,
     convert: crate::kinds::events::conversion::convert,
 };
+
+/// Returns the source of an Event (`ToSelectableFields` of the strategy). The component of the old API takes precedence
+/// over the component of the new one.
+pub(in crate::kinds) fn source(event: &Value) -> String {
+    let texts = [&event["source"]["component"], &event["reportingComponent"]];
+    let named = texts.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
+    named.unwrap_or_default().to_owned()
+}

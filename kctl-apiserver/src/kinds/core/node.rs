@@ -29,6 +29,10 @@ pub(crate) static KIND: Kind = Kind {
     kind: "Node",
     requests: Requests {
         selectable_fields: &["spec.unschedulable"],
+        selected_value: |node, path| {
+            (path == "spec.unschedulable")
+                .then(|| node["spec"]["unschedulable"].as_bool().unwrap_or_default().to_string())
+        },
         connects: &[Subresource::Proxy],
         connect_target: ConnectTarget::Kubelet,
         ..Requests::DEFAULT

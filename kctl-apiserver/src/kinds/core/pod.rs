@@ -52,6 +52,9 @@ pub(crate) static KIND: Kind = Kind {
             "status.podIPs",
             "status.nominatedNodeName",
         ],
+        selected_value: |pod, path| {
+            (path == "spec.hostNetwork").then(|| pod["spec"]["hostNetwork"].as_bool().unwrap_or_default().to_string())
+        },
         connects: &[
             Subresource::Attach,
             Subresource::Exec,

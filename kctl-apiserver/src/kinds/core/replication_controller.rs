@@ -20,7 +20,14 @@ pub(crate) static KIND: Kind = Kind {
     resource: "replicationcontrollers",
     kind: "ReplicationController",
     metadata: Metadata { names: NameRule::SubdomainOnceWhole, has_defaults: true, ..Metadata::COUNTED },
-    requests: Requests { selectable_fields: &["metadata.namespace", "status.replicas"], ..Requests::DEFAULT },
+    requests: Requests {
+        selectable_fields: &["metadata.namespace", "status.replicas"],
+        selected_value: |controller, path| {
+            (path == "status.replicas")
+                .then(|| controller["status"]["replicas"].as_i64().unwrap_or_default().to_string())
+        },
+        ..Requests::DEFAULT
+    },
     admission: &[Plugin::PodSecurityForTemplates("/spec/template")],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation {

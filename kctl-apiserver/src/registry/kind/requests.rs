@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use super::Subresource;
 
+/// Returns the value of a field of an object, given the path of the field; `None` for the value at that path.
+pub(crate) type SelectedValue = fn(&Value, &str) -> Option<String>;
+
 /// Differences in how the server handles requests for a kind.
 pub(crate) struct Requests {
     /// The warning in each response.
@@ -11,6 +14,8 @@ pub(crate) struct Requests {
     /// Fields for `fieldSelector` besides `metadata.name` (`AddFieldLabelConversionFunc`). A kind that lists none
     /// supports `metadata.namespace`; a kind that lists fields has to list it as well.
     pub(crate) selectable_fields: &'static [&'static str],
+    /// Returns the value that a field selector compares with, for fields whose value is not the one at their path.
+    pub(crate) selected_value: SelectedValue,
     /// The object is a namespace: a request about it counts as being in the namespace with its name.
     pub(crate) is_own_namespace: bool,
     /// No admission policy sees the objects (`admission/exclusion/resources.go`).
@@ -37,6 +42,7 @@ impl Requests {
     pub(crate) const DEFAULT: Self = Self {
         deprecation: None,
         selectable_fields: &[],
+        selected_value: |_, _| None,
         is_own_namespace: false,
         is_exempt_from_policies: false,
         review: None,

@@ -75,8 +75,8 @@ impl ListOptions {
             }
             None => info.resource.kind.requests.selectable_fields,
         };
-        self.selector.check(selectable)?;
-        let selector = self.selector.clone().with_shard_ranges(info.params.text("shardSelector"))?;
+        let selector = self.selector.clone().for_fields(selectable, info.resource.kind.requests.selected_value)?;
+        let selector = selector.with_shard_ranges(info.params.text("shardSelector"))?;
         if info.name.is_empty() || selector.name() == Some(&info.name) {
             return Ok(selector);
         }
