@@ -1,6 +1,7 @@
 //! Numbers and escapes as Go reads and prints them.
 //!
-//! Upstream: `strconv` (`FormatFloat`, `ParseBool`, `ParseUint`), the verb `%v` of `fmt`, `floatEncoder` of `encoding/json`.
+//! Upstream: `strconv` (`FormatFloat`, `ParseBool`, `ParseFloat`, `ParseUint`), the verb `%v` of `fmt`, `floatEncoder` of
+//! `encoding/json`.
 //!
 //! ```
 //! use kctl_apimachinery::strconv;
@@ -90,6 +91,64 @@ pub fn parse_uint(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| !text.starts_with('+'))
 }
 
+/// Parses a floating-point number, which may be hexadecimal (`0x1p-2`) and have underscores (`strconv.ParseFloat`).
+/// Returns `None` for a number that is out of range.
+///
+/// ```
+/// use kctl_apimachinery::strconv::parse_float;
+///
+/// assert_eq!((parse_float("0x1.8p3"), parse_float("1_000.5")), (Some(12.0), Some(1000.5)));
+/// assert_eq!((parse_float("1__0"), parse_float("1e400")), (None, None));
+/// ```
+#[must_use]
+pub fn parse_float(text: &str) -> Option<f64> {
+    let (sign, unsigned) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if unsigned.starts_with(['-', '+']) || !are_underscores_valid(unsigned) {
+        return None;
+    }
+    let plain = unsigned.replace('_', "").to_ascii_lowercase();
+    if let Some(digits) = plain.strip_prefix("0x") {
+        return hexadecimal(digits).map(|number| sign * number);
+    }
+    // A number that is not one has no sign.
+    if plain == "nan" && unsigned.len() < text.len() {
+        return None;
+    }
+    let number: f64 = plain.parse().ok()?;
+    (plain.starts_with("inf") || !number.is_infinite()).then_some(sign * number)
+}
+
+/// Returns `true` if each underscore is between two digits, or between the prefix `0x` and a digit (`underscoreOK` of
+/// Go's `strconv`).
+fn are_underscores_valid(unsigned: &str) -> bool {
+    let bytes = unsigned.as_bytes();
+    let is_hexadecimal = unsigned.starts_with("0x") || unsigned.starts_with("0X");
+    let is_digit = |idx: usize| {
+        bytes.get(idx).is_some_and(|byte| if is_hexadecimal { byte.is_ascii_hexdigit() } else { byte.is_ascii_digit() })
+    };
+    let mut underscores = unsigned.match_indices('_').map(|(idx, _)| idx);
+    underscores.all(|idx| {
+        let follows_prefix = is_hexadecimal && idx == 2;
+        is_digit(idx + 1) && (follows_prefix || idx > 0 && is_digit(idx - 1))
+    })
+}
+
+/// Parses the digits and the binary exponent of a hexadecimal number.
+#[expect(clippy::cast_precision_loss, reason = "more digits than a number has are not written")]
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (digits, exponent) = text.split_once('p')?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let mantissa = format!("{whole}{fraction}");
+    // `from_str_radix` accepts a sign.
+    let mantissa = u64::from_str_radix(&mantissa, 16).ok().filter(|_| !mantissa.starts_with('+'))?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let number = mantissa as f64 * 2_f64.powi(exponent.checked_sub(4 * i32::try_from(fraction.len()).ok()?)?);
+    number.is_finite().then_some(number)
+}
+
 /// Returns the character of a one-letter escape in a string literal of Go or CEL, such as `\n`; `None` for other
 /// letters.
 ///
@@ -150,6 +209,32 @@ mod tests {
             (1e-7, "1e-7"),
         ] {
             assert_eq!(format_json_float(number), text);
+        }
+    }
+
+    #[test]
+    fn floats_are_parsed_as_go_parses_them() {
+        for (text, expected) in [
+            ("1_23.50_0_0e+1_2", Some(1.235e14)),
+            ("-1.5", Some(-1.5)),
+            ("+1.", Some(1.0)),
+            (".5", Some(0.5)),
+            ("-Inf", Some(f64::NEG_INFINITY)),
+            ("+infinity", Some(f64::INFINITY)),
+            ("0x_1p0", Some(1.0)),
+            ("0X1_0P+1_0", Some(16384.0)),
+            ("0x.8p1", Some(1.0)),
+            ("-0x1p-2", Some(-0.25)),
+        ] {
+            assert_eq!(parse_float(text), expected, "{text}");
+        }
+        assert!(parse_float("NaN").is_some_and(f64::is_nan));
+        for text in [
+            "", "+", "_1", "1_", "1__0", "1_.5", "1._5", "1.5_e1", "1e_5", "1e+_5", "1e5_", "--1", "+-1", "in_f",
+            "infi", "-nan", "+NaN", "0x", "0x1", "0x+1p0", "0x.+1p0", "0x-1p0", "0_x1p0", "0x1_p0", "0x1p_1", "0x1p0_",
+            "0xp1", "0b1", "1 ",
+        ] {
+            assert_eq!(parse_float(text), None, "{text}");
         }
     }
 }

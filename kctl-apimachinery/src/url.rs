@@ -34,7 +34,7 @@ pub struct Url {
     opaque: String,
     /// The path, with its escapes.
     pub path: String,
-    /// The part after the `?`, without percent-decoding; see [`Url::query_values`].
+    /// The part after the `?`, without percent-decoding; see [`parse_query`].
     pub query: String,
     /// The part after the `#`, decoded.
     pub fragment: String,
@@ -62,8 +62,7 @@ impl Url {
     pub fn parse(text: &str) -> Option<Self> {
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
         let url = Self::without_fragment(before, Form::Reference)?;
-        let fragment = String::from_utf8_lossy(&unescape(fragment, Within::Path)?).into_owned();
-        Some(Self { fragment, ..url })
+        Some(Self { fragment: path_unescape(fragment)?, ..url })
     }
 
     /// Returns `true` for the URL of a request (`url.ParseRequestURI`): absolute, or with a path that begins with a
@@ -157,26 +156,37 @@ impl Url {
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         (inner.unwrap_or(host), port)
     }
+}
 
-    /// Returns the values of the query by their names. Invalid pairs are left out (`url.ParseQuery`).
-    ///
-    /// ```
-    /// use kctl_apimachinery::url::Url;
-    ///
-    /// assert_eq!(Url::parse("/?q=a+b&q=%31").unwrap().query_values()["q"], ["a b", "1"]);
-    /// ```
-    #[must_use]
-    pub fn query_values(&self) -> BTreeMap<String, Vec<String>> {
-        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let read = |text| unescape(text, Within::Query).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            if let Some((name, value)) = read(name).zip(read(value)) {
-                all.entry(name).or_default().push(value);
-            }
+/// Parses a query into the values of each name (`url.ParseQuery`). Invalid pairs are left out, such as those with a
+/// semicolon. Bytes that are not UTF-8 become U+FFFD.
+///
+/// ```
+/// assert_eq!(kctl_apimachinery::url::parse_query("q=a+b&q=%31&x=%zz&y=1;2")["q"], ["a b", "1"]);
+/// ```
+#[must_use]
+pub fn parse_query(query: &str) -> BTreeMap<String, Vec<String>> {
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if let Some((name, value)) = unescape(name, Within::Query).zip(unescape(value, Within::Query)) {
+            all.entry(name).or_default().push(value);
         }
-        all
     }
+    all
+}
+
+/// Decodes the percent-escapes of a path (`url.PathUnescape`); `None` if one is invalid. A `+` is kept. Bytes that are
+/// not UTF-8 become U+FFFD.
+///
+/// ```
+/// use kctl_apimachinery::url::path_unescape;
+///
+/// assert_eq!((path_unescape("a%2Fb+c").as_deref(), path_unescape("%zz")), (Some("a/b+c"), None));
+/// ```
+#[must_use]
+pub fn path_unescape(path: &str) -> Option<String> {
+    unescape(path, Within::Path)
 }
 
 /// Percent-encodes a string for a path segment or a query value: all bytes except letters, digits, `-`, `.`, `_` and
@@ -211,15 +221,14 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
 
 /// Returns a decoded host with its port (`parseHost`).
 fn host(text: &str) -> Option<String> {
-    let decoded = |text, within| unescape(text, within).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let Some(inside) = text.strip_prefix('[') else {
         let is_valid = !text.contains('[') && text.find(':').is_none_or(|colon| is_port(&text[colon..]));
-        return decoded(text, Within::Host).filter(|_| is_valid);
+        return unescape(text, Within::Host).filter(|_| is_valid);
     };
     let (inner, port) = inside.rsplit_once(']')?;
     // The percent sign before a zone is escaped.
     let zone = inner.find("%25").unwrap_or(inner.len());
-    let inner = decoded(&inner[..zone], Within::Host)? + &decoded(&inner[zone..], Within::Zone)?;
+    let inner = unescape(&inner[..zone], Within::Host)? + &unescape(&inner[zone..], Within::Zone)?;
     let (address, zone) = inner.split_once('%').unwrap_or((&inner, "zone"));
     let is_valid = is_port(port) && !zone.is_empty() && address.parse::<Ipv6Addr>().is_ok();
     is_valid.then(|| format!("[{inner}]{port}"))
@@ -245,7 +254,12 @@ fn is_host_byte(byte: u8) -> bool {
 }
 
 /// Resolves percent-escapes (`unescape`); `None` if one is invalid or not allowed in this part.
-fn unescape(text: &str, within: Within) -> Option<Vec<u8>> {
+fn unescape(text: &str, within: Within) -> Option<String> {
+    unescape_bytes(text, within).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Resolves percent-escapes to bytes, which need not be UTF-8.
+fn unescape_bytes(text: &str, within: Within) -> Option<Vec<u8>> {
     let bytes = text.as_bytes();
     let is_host_part = matches!(within, Within::Host | Within::Zone);
     let mut out = Vec::with_capacity(bytes.len());
@@ -280,7 +294,7 @@ fn unescape(text: &str, within: Within) -> Option<Vec<u8>> {
 /// Returns the escaped path. If the input is a valid way to escape it, it is returned unchanged (`setPath`,
 /// `EscapedPath`).
 fn escaped_path(text: &str) -> Option<String> {
-    let decoded = unescape(text, Within::Path)?;
+    let decoded = unescape_bytes(text, Within::Path)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);
     if text.bytes().all(|byte| is_plain(byte) || b"!'()*[]%".contains(&byte)) {
         return Some(text.into());
@@ -298,7 +312,7 @@ mod tests {
         let url = Url::parse("HTTPS://u:p@x:8443/a%20b?q=1&q=2#f").unwrap();
         let parts = (url.scheme.as_str(), url.user.as_deref(), url.host_and_port(), url.fragment.as_str());
         assert_eq!(parts, ("https", Some("u:p"), ("x", "8443"), "f"));
-        assert_eq!((url.path.as_str(), &url.query_values()["q"]), ("/a%20b", &vec!["1".to_owned(), "2".to_owned()]));
+        assert_eq!((url.path.as_str(), url.query.as_str()), ("/a%20b", "q=1&q=2"));
         for text in ["", "x", "/x", "a:b", "https:x", "http://[::1]:80", "http://[fe80::1%25en0]/"] {
             assert!(Url::parse(text).is_some(), "{text}");
         }

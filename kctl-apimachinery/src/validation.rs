@@ -107,6 +107,23 @@ pub fn is_qualified_name(text: &str) -> bool {
     }
 }
 
+/// Returns `true` for the name of an extended resource, such as a device (`IsExtendedResourceName` in
+/// `pkg/apis/core/v1/helper` of Kubernetes): a qualified name without `kubernetes.io/`. The name of its quota, which
+/// begins with `requests.`, has to be valid too.
+///
+/// ```
+/// use kctl_apimachinery::validation::is_extended_resource_name;
+///
+/// assert!(is_extended_resource_name("example.com/gpu"));
+/// assert!(!is_extended_resource_name("cpu") && !is_extended_resource_name("kubernetes.io/gpu"));
+/// ```
+#[must_use]
+pub fn is_extended_resource_name(name: &str) -> bool {
+    const QUOTA_PREFIX: &str = "requests.";
+    let has_other_domain = name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with(QUOTA_PREFIX);
+    has_other_domain && is_qualified_name(&format!("{QUOTA_PREFIX}{name}"))
+}
+
 /// Returns `true` for the value of a label (`IsValidLabelValue`), which may be empty.
 ///
 /// ```

@@ -18,8 +18,7 @@ proto.json has the fields of protobuf messages. For each field it records how Go
     inline      embedded: its fields are written as fields of the surrounding message
     (nothing)   omitted if it is zero
 
-A message with `items` is a list in JSON. The name of the Go type of a field is recorded only if it differs from the type of
-the JSON value. Error messages of the decoder contain it.
+A message with `items` is a list in JSON.
 
 validation.json has the tags of declarative validation (`+k8s:…` in k8s.io/api) of the served types: the rules for each type and field
 that kctl-apiserver/src/validation/declared.rs applies. A tag that depends on a feature gate is included if the default of the gate

@@ -14,8 +14,8 @@ pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// Resources that `spec.resources` of a Pod may set (pod-level resources), besides huge pages.
 const STANDARD_POD_RESOURCES: &[&str] = &["cpu", "memory"];
-/// The prefix of the resources of huge pages.
-const PAGES: &str = "hugepages-";
+/// The prefix of the resources of huge pages; the page size follows, such as `hugepages-2Mi`.
+pub(crate) const PAGES: &str = "hugepages-";
 
 /// The two maps of `resources`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

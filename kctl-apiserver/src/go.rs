@@ -1,4 +1,4 @@
-//! JSON as Go writes it, where its form decides what is stored.
+//! JSON as Go writes it, where its form decides what is stored, and quoted strings as Go reads them.
 
 use std::io;
 
@@ -62,11 +62,31 @@ impl Formatter for GoFloatFormatter {
 pub(crate) fn json(value: &Value) -> String {
     let mut bytes = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut bytes, GoFloatFormatter)).expect("values are valid JSON");
-    let mut text = String::from_utf8(bytes).expect("JSON is UTF-8");
-    for (sign, escaped) in ESCAPED {
-        if text.contains(sign) {
-            text = text.replace(sign, escaped);
+    escape_html(String::from_utf8(bytes).expect("JSON is UTF-8"))
+}
+
+/// Escapes the characters in [`ESCAPED`], which occur only in the strings of JSON.
+pub(crate) fn escape_html(mut json: String) -> String {
+    for (character, escaped) in ESCAPED {
+        if json.contains(character) {
+            json = json.replace(character, escaped);
         }
     }
-    text
+    json
+}
+
+/// Resolves the escapes in a string between quotation marks: Go's, except numeric ones, and the escaped mark. A backslash
+/// before a line break, or at the end, is literal. `None` for another escape.
+pub(crate) fn unquote(quoted: &str, mark: char) -> Option<String> {
+    let mut plain = String::with_capacity(quoted.len());
+    let mut letters = quoted.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter != '\\' || letters.peek().is_none_or(|&next| next == '\n') {
+            plain.push(letter);
+            continue;
+        }
+        let escaped = letters.next()?;
+        plain.push(if escaped == mark { mark } else { strconv::unescape_letter(escaped)? });
+    }
+    Some(plain)
 }

@@ -4,7 +4,7 @@
 //! some users for some requests (`impersonate:user-info` with `impersonate-on:user-info:get`), and then
 //! `impersonate`, which allows all.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use http::{HeaderMap, request::Parts};
 
@@ -33,58 +33,29 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 /// With this many groups or extra values, one check for all of them is tried first. Upstream checks the wildcard first
 /// then, to save requests to its authorizer.
 const MANY: usize = 4;
-/// Maximum number of users in [`LastModes`], as upstream. Beyond it all are dropped. The order of attempts depends on
-/// this cache, and with it the error. The groups of an impersonated node depend on it too, as upstream: the constrained
-/// modes replace them by `system:nodes`, and the verb `impersonate` keeps the groups of the headers.
-const LAST_MODES_LEN_MAX: usize = 10_000;
 /// The extra field of a service account token with the node of its Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Returns the caller that a request acts as: the impersonated user, or the caller itself without these headers. All
-/// modes that fit the headers are tried, the last successful one of this user first. The first mode that allows the
-/// impersonation is used. The audit log and admission then see the impersonated user only.
+/// Returns the caller that a request acts as: the impersonated user, or the caller itself without these headers. The
+/// first mode that fits the headers and allows the impersonation is used. The audit log and admission then see the
+/// impersonated user only.
+///
+/// Upstream also caches the last mode of each caller and tries it first (`modeIndexCache`). So an error, and the groups
+/// of an impersonated node, depend on earlier requests there, and here on this request alone.
 ///
 /// # Errors
 /// Fails if the headers name no user, or with the error of the first mode if none allows it.
-pub(crate) fn impersonate(
-    resolver: &impl RuleResolver,
-    last_modes: &mut LastModes,
-    caller: &Caller,
-    parts: &Parts,
-) -> Result<Caller, StatusError> {
+pub(crate) fn impersonate(resolver: &impl RuleResolver, caller: &Caller, parts: &Parts) -> Result<Caller, StatusError> {
     let Some(requested) = requested_user(&parts.headers)? else { return Ok(caller.clone()) };
-    let last = last_modes.get(caller);
-    let (mut first, mut modes): (_, Vec<&Mode>) = (None, MODES.iter().collect());
-    modes.sort_by_key(|mode| Some(mode.name) != last);
-    for mode in modes.into_iter().filter(|mode| (mode.fits)(&requested, caller)) {
-        match (Attempt { resolver, caller, parts, requested: &requested }).allowed_by(mode) {
-            Ok(user) => {
-                last_modes.set(caller, mode.name);
-                return Ok(user);
-            }
+    let attempt = Attempt { resolver, caller, parts, requested: &requested };
+    let mut first = None;
+    for mode in MODES.iter().filter(|mode| (mode.fits)(&requested, caller)) {
+        match attempt.allowed_by(mode) {
+            Ok(user) => return Ok(user),
             Err(error) => first = first.or(Some(error)),
         }
     }
     Err(first.unwrap_or_else(|| StatusError::bad_request("all impersonation modes failed")))
-}
-
-/// The mode of each user's last impersonation, which is tried first (`modeIndexCache`).
-#[derive(Default)]
-pub(crate) struct LastModes(HashMap<String, &'static str>);
-
-impl LastModes {
-    /// Returns the last mode of a caller.
-    fn get(&self, caller: &Caller) -> Option<&'static str> {
-        self.0.get(&caller.user.name).copied()
-    }
-
-    /// Records the mode of a caller.
-    fn set(&mut self, caller: &Caller, mode: &'static str) {
-        if self.0.len() >= LAST_MODES_LEN_MAX {
-            self.0.clear();
-        }
-        self.0.insert(caller.user.name.clone(), mode);
-    }
 }
 
 /// Returns the user that the headers name. Values that are not UTF-8 are replaced. Header names are lower case, and

@@ -28,7 +28,7 @@ pub(crate) enum Scope {
 }
 
 /// Validates the metadata of an object before it is stored, after its namespace is set and its name generated.
-/// `namespaced` is the scope of the kind. The paths of the errors begin with `metadata`.
+/// The paths of the errors begin with `metadata`.
 pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule) -> Errors {
     collect(meta, |meta| {
         name(meta, name_rule);

@@ -18,9 +18,8 @@ use crate::{
     authorizer::{Rbac, RuleResolver, UserRules},
     bootstrap,
     clock::{Clock, Rng},
-    impersonation, kinds,
-    request::{Caller, User},
-    status::StatusError,
+    kinds,
+    request::User,
     store::{Folder, Store},
     tokens::SharedSigner,
     webhook_round::WebhookRound,
@@ -73,13 +72,6 @@ impl State {
         }
         store.set_folder(opened);
         Ok(())
-    }
-
-    /// Returns the caller that a request acts as; see [`impersonation::impersonate`].
-    pub(crate) fn impersonate(&mut self, caller: &Caller, parts: &http::request::Parts) -> Result<Caller, StatusError> {
-        let Self { store, core } = self;
-        let rbac = Rbac { store, cache: &core.rule_cache };
-        impersonation::impersonate(&rbac, &mut core.last_modes, caller, parts)
     }
 
     /// Creates the missing objects of a namespace before the first Pod in it (see [`Controllers::complete_namespace`]).

@@ -11,7 +11,8 @@
 //! | cost | [`estimate`], with [`RULE_MAX`] and [`TOTAL_MAX`] | `cel-go/checker/cost.go` |
 //! | constants | [`instantiate`] | `cel-go/interpreter/planner.go` |
 //! | the tree for evaluation | [`read`](read()) | `cel-go/parser` |
-//! | patterns and numbers of Go | [`pattern`](pattern()), [`double`] | Go's standard library |
+//! | patterns of Go | [`pattern`](pattern()) | Go's standard library |
+//! | conversions of numbers | [`double_to_int`], [`double_to_uint`] | `cel-go/common/types/overflow.go` |
 //!
 #![cfg_attr(feature = "check", doc = "```")]
 #![cfg_attr(not(feature = "check"), doc = "```ignore")]
@@ -70,7 +71,7 @@ mod types;
 pub use self::names::{escape, is_reserved};
 #[cfg(feature = "check")]
 pub use self::{
-    constant::double,
+    constant::{double_to_int, double_to_uint},
     cost::{RULE_MAX, TOTAL_MAX, estimate, max_in_request},
     environment::{Environment, OldSelf, SchemaOf},
     expression::{names, type_of},

@@ -235,7 +235,7 @@ const RESOURCES_OF_KINDS: [&str; 3] = ["*API_SERVICES", "*DEFINITIONS", "*EVENTS
 
 /// Counts the comparisons of a resource with a kind: `resource.is(&pod::KIND)`, functions that are named like one
 /// (`mutation.creates(&pod::KIND)`, `updates(&pod::KIND, "")`), `pod::KIND.is_of(resource)`, `resource == *DEFINITIONS`,
-/// `name == pod::KIND.resource` and `name == pod::KIND.kind`.
+/// `name == pod::KIND.resource`, `name == pod::KIND.kind` and `["", pod::KIND.kind].contains(name)`.
 fn comparisons(code: &str) -> usize {
     let calls = [".is(&", ".creates(&", ".updates(&"].into_iter().flat_map(|call| code.split(call).skip(1));
     let arguments = calls.map(|rest| rest.split([')', ',']).next().unwrap_or_default());
@@ -246,7 +246,9 @@ fn comparisons(code: &str) -> usize {
     let names = ["::KIND.resource", "::KIND.kind"];
     let is_kind_resource =
         |operand: &str| RESOURCES_OF_KINDS.contains(&operand) || names.iter().any(|name| operand.ends_with(name));
+    let lists = code.match_indices("].contains(").map(|(end, _)| code[..end].rsplit('[').next().unwrap_or_default());
     arguments.filter(|argument| argument.ends_with("::KIND")).count()
+        + lists.map(|list| names.iter().map(|name| list.matches(*name).count()).sum::<usize>()).sum::<usize>()
         + code.matches("::KIND.is_of(").count()
         + operands.filter(|operand| is_kind_resource(operand)).count()
 }
@@ -259,6 +261,7 @@ fn comparison_with_a_kind_is_counted() {
     assert_eq!(comparisons("a.is(&other)\na.is(kind) && b::KIND.group_resource()"), 0);
     assert_eq!(comparisons("if a == *DEFINITIONS || b != *EVENTS {}\nname == pod::KIND.resource {"), 3);
     assert_eq!(comparisons("a[\"kind\"] == node::KIND.kind && b != role::KIND.kind; pod::KIND.kind.len() == 3"), 2);
+    assert_eq!(comparisons("[\"\", node::KIND.kind].contains(&kind) || [pod::KIND.kind].is_empty()"), 1);
     assert_eq!(comparisons("get(&DEFINITIONS, key) == *other\n(node::KIND.resource, name)"), 0);
 }
 

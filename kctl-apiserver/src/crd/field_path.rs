@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use kctl_apimachinery::strconv;
+use crate::go;
 
 /// Returns the path as errors report it, such as `a.b[key]`; `None` if the schema has no such field.
 ///
@@ -22,7 +22,8 @@ pub(super) fn resolve(path: &str, schema: &Value) -> Option<String> {
         let name = match token {
             "." => tokens.next()?.to_owned(),
             "[" => {
-                let name = unquote(tokens.next()?)?;
+                let key = tokens.next()?.strip_prefix('\'')?.strip_suffix('\'')?;
+                let name = go::unquote(key, '\'')?;
                 tokens.next().filter(|&token| token == "]")?;
                 name
             }
@@ -62,30 +63,10 @@ impl<'a> Iterator for Tokens<'a> {
 }
 
 /// Returns the bytes of a quoted key, including its quotes. An escaped quote does not end it. Without an end quote, the
-/// rest is the token, which `unquote` rejects.
+/// rest is the token, which `resolve` rejects.
 fn quoted_len(text: &[u8]) -> usize {
     let end = text.windows(2).position(|pair| pair[1] == b'\'' && pair[0] != b'\\');
     end.map_or(text.len(), |end| end + 2)
-}
-
-/// Returns the key in single quotes with its escapes resolved (escapes of Go strings and `\'`); `None` if it is
-/// malformed.
-fn unquote(token: &str) -> Option<String> {
-    let inner = token.strip_prefix('\'')?.strip_suffix('\'')?;
-    let mut out = String::new();
-    let mut letters = inner.chars().peekable();
-    while let Some(letter) = letters.next() {
-        // A backslash before a line break, or at the end, is literal.
-        if letter != '\\' || letters.peek().is_none_or(|&next| next == '\n') {
-            out.push(letter);
-            continue;
-        }
-        out.push(match letters.next()? {
-            '\'' => '\'',
-            other => strconv::unescape_letter(other)?,
-        });
-    }
-    Some(out)
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
+use kctl_apimachinery::strconv;
+use kctl_cel::{double_to_int, double_to_uint};
 use kube_cel::cel::Value as Cel;
 
 use super::{EvalResult, NO_OVERLOAD, OVERFLOW};
-use kctl_apimachinery::strconv;
 
 /// Returns the result of a type conversion such as `int(x)`; `None` if `name` is not a conversion of this module.
 pub(super) fn to(name: &str, value: &Cel) -> Option<EvalResult> {
@@ -28,14 +29,11 @@ fn invalid(text: &str, expected: &str) -> String {
 }
 
 /// Converts to `int`: timestamps to Unix seconds, durations to nanoseconds, floats by truncation.
-#[expect(clippy::cast_possible_truncation, reason = "it is within the bounds")]
 fn to_int(value: &Cel) -> EvalResult {
     Ok(Cel::Int(match value {
         Cel::Int(number) => *number,
         Cel::UInt(number) => i64::try_from(*number).map_err(|_| OVERFLOW)?,
-        // Upstream's bounds, which are beyond the precision of a double.
-        Cel::Float(number) if number.abs() < 9_223_372_036_854_775_807.0 => *number as i64,
-        Cel::Float(_) => return Err(OVERFLOW.into()),
+        Cel::Float(number) => double_to_int(*number).ok_or(OVERFLOW)?,
         Cel::String(text) => text.parse().map_err(|_| invalid(text, "int"))?,
         Cel::Timestamp(time) => time.timestamp(),
         Cel::Duration(duration) => duration.num_nanoseconds().ok_or(OVERFLOW)?,
@@ -44,13 +42,11 @@ fn to_int(value: &Cel) -> EvalResult {
 }
 
 /// Converts to `uint`; a negative number overflows. Strings have no sign (`strconv.ParseUint`).
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the bounds")]
 fn to_uint(value: &Cel) -> EvalResult {
     Ok(Cel::UInt(match value {
         Cel::UInt(number) => *number,
         Cel::Int(number) => u64::try_from(*number).map_err(|_| OVERFLOW)?,
-        Cel::Float(number) if (0.0..18_446_744_073_709_551_615.0).contains(number) => *number as u64,
-        Cel::Float(_) => return Err(OVERFLOW.into()),
+        Cel::Float(number) => double_to_uint(*number).ok_or(OVERFLOW)?,
         Cel::String(text) => strconv::parse_uint(text).ok_or_else(|| invalid(text, "uint"))?,
         _ => return Err(NO_OVERLOAD.into()),
     }))
@@ -63,7 +59,7 @@ fn to_double(value: &Cel) -> EvalResult {
         Cel::Float(number) => *number,
         Cel::Int(number) => *number as f64,
         Cel::UInt(number) => *number as f64,
-        Cel::String(text) => kctl_cel::double(text).ok_or_else(|| invalid(text, "double"))?,
+        Cel::String(text) => strconv::parse_float(text).ok_or_else(|| invalid(text, "double"))?,
         _ => return Err(NO_OVERLOAD.into()),
     }))
 }

@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use kctl_apimachinery::url::Url;
+use kctl_apimachinery::url::{Url, parse_query};
 use kube_cel::cel::{
     Value as Cel,
     objects::{Key, Map, Opaque},
@@ -49,7 +49,7 @@ fn part(url: &Url, function: &str) -> Option<Cel> {
         "getEscapedPath" => string(&url.path),
         "getQuery" => {
             let list = |values: Vec<String>| Cel::List(Arc::new(values.iter().map(|value| string(value)).collect()));
-            let values = url.query_values().into_iter();
+            let values = parse_query(&url.query).into_iter();
             let map: HashMap<Key, Cel> =
                 values.map(|(name, values)| (Key::String(Arc::new(name)), list(values))).collect();
             Cel::Map(Map { map: Arc::new(map) })

@@ -142,7 +142,7 @@ enum GracePeriod {
 fn set_grace_period(resource: &Resource, object: &mut Value, grace: Grace, now: Timestamp) -> GracePeriod {
     let Some(grace_seconds) = resource.kind.delete.grace_seconds else { return GracePeriod::No };
     let meta = &object["metadata"];
-    let due: Option<Timestamp> = meta["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
+    let due = meta["deletionTimestamp"].as_str().and_then(time::parse);
     let Some(due) = due else {
         let seconds = grace_seconds(object, grace);
         set_deletion_time(object, add_seconds(now, seconds), seconds);
@@ -190,7 +190,7 @@ fn count_generation(object: &mut Value) {
 /// period have another. A time in the future, which a Pod with finalizers may have, is moved to the present
 /// (`markAsDeleting` of `store.go`).
 fn mark(object: &mut Value, now: Timestamp) {
-    let due: Option<Timestamp> = object["metadata"]["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
+    let due = object["metadata"]["deletionTimestamp"].as_str().and_then(time::parse);
     if due.is_none() {
         count_generation(object);
     }

@@ -19,8 +19,6 @@ use crate::{
 /// `k8s.io/apiserver/pkg/storage/etcd3/store.go`. Times in `managedFields` do not count as a change. An object that is
 /// being deleted and loses its last finalizer is removed instead of written (`deleteWithoutFinalizers` of
 /// `k8s.io/apiserver/pkg/registry/generic/registry/store.go`).
-///
-/// The order of the fields at the top of the object and in `metadata` counts as a change.
 pub(crate) fn update(
     store: &mut Store,
     resource: &GroupResource,
@@ -83,11 +81,10 @@ fn fields_without_time(entry: &Value) -> impl Iterator<Item = (&String, &Value)>
     entry.as_object().into_iter().flatten().filter(|(name, _)| *name != "time")
 }
 
-/// Returns `true` if two objects have the same fields in the same order and `is_equal` holds for each pair of values.
+/// Returns `true` if two objects have the same fields and `is_equal` holds for each pair of values.
 fn fields_equal(old: &Value, new: &Value, is_equal: impl Fn(&str, &Value, &Value) -> bool) -> bool {
     let (Value::Object(old), Value::Object(new)) = (old, new) else { return old == new };
-    old.len() == new.len()
-        && old.iter().zip(new).all(|((name, old), (other, new))| name == other && is_equal(name, old, new))
+    old.len() == new.len() && old.iter().all(|(name, old)| new.get(name).is_some_and(|new| is_equal(name, old, new)))
 }
 
 #[cfg(test)]

@@ -90,11 +90,8 @@ fn respond_beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<
         ["livez" | "readyz" | "healthz", ..] => health::handle(names, parts, || state.store.check_storage()),
         // Upstream does not check the method of these.
         ["metrics"] if parts.method == Method::DELETE => plain(StatusCode::OK, "metrics reset\n"),
-        ["metrics"] | ["metrics", "slis"] => {
-            let metrics = match names.len() {
-                1 => metrics::to_text(&state.core.counts, state.store.sizes(), parts.extensions.get()),
-                _ => health::metrics(),
-            };
+        ["metrics"] => {
+            let metrics = metrics::to_text(&state.core.counts, state.store.sizes(), parts.extensions.get());
             let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
             respond(StatusCode::OK, form, full(metrics.into_bytes()))
         }
@@ -215,7 +212,6 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
         "/openapi/v3",
         "/openapi/v3/",
         "/metrics",
-        "/metrics/slis",
         "/openid/v1/jwks",
         "/version",
     ];

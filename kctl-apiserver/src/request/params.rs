@@ -1,86 +1,60 @@
 //! The query of a request, parsed as Go's `url.ParseQuery` does.
 //!
-//! As in Go, a pair with a semicolon is dropped, and the other pairs are kept. Values are checked where they are used;
-//! a parameter that the verb does not know is ignored.
+//! Values are checked where they are used; a parameter that the verb does not know is ignored.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+
+use kctl_apimachinery::url::{parse_query, path_unescape};
 
 use crate::status::StatusError;
 
-/// Options of a request by name. The first value of a repeated option is used. Names are case-sensitive:
-/// `LabelSelector` is not `labelSelector`.
+/// Values of the options of a request by name, decoded and in the order of the query. The first value of a repeated
+/// option is used, apart from [`Params::values`]. Names are case-sensitive: `LabelSelector` is not `labelSelector`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Params {
-    /// The first value of each parameter.
-    first: HashMap<String, String>,
-    /// The query as it was sent, for parameters that may be repeated.
-    query: String,
-}
+pub(crate) struct Params(BTreeMap<String, Vec<String>>);
 
-/// Decodes percent encoding. A `%` that is not followed by two hexadecimal digits is kept, where Go would reject the
-/// pair or the path. Bytes that are not UTF-8 become U+FFFD. A `+` is kept: only the caller knows if it is in a query.
+/// Decodes the percent encoding of a path or of the key of an extra header. Invalid encoding is kept as it is.
 pub(crate) fn decode(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut position = 0;
-    while position < bytes.len() {
-        let hex = (bytes[position] == b'%').then(|| text.get(position + 1..position + 3)).flatten();
-        if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            decoded.push(byte);
-            position += 3;
-        } else {
-            decoded.push(bytes[position]);
-            position += 1;
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
-}
-
-/// Returns the name-value pairs of a query, without decoding them. A name without `=` has the empty value, which counts
-/// as given.
-fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
-    // Go rejects pairs with a semicolon, which used to be a separator.
-    let parts = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
-    parts.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+    path_unescape(text).unwrap_or_else(|| text.to_owned())
 }
 
 impl Params {
-    /// Parses a query. Names are decoded too, so `label%53elector` is `labelSelector`.
+    /// Parses a query. Names are decoded too, so `label%53elector` is `labelSelector`. A name without `=` has the empty
+    /// value, which counts as given.
     pub(crate) fn parse(query: &str) -> Self {
-        let mut first = HashMap::new();
-        for (name, value) in pairs(query) {
-            first.entry(decode(name)).or_insert_with(|| decode(&value.replace('+', " ")));
-        }
-        Self { first, query: query.to_owned() }
+        Self(parse_query(query))
     }
 
-    /// Returns all decoded values of a repeatable parameter, in the order of the query. Such parameters are `dryRun`,
-    /// `command` of an `exec` and `ports` of a `portforward`.
-    pub(crate) fn values(&self, name: &str) -> Vec<String> {
-        let own = pairs(&self.query).filter(|(key, _)| decode(key) == name);
-        own.map(|(_, value)| decode(&value.replace('+', " "))).collect()
+    /// Returns all values of a repeatable parameter: `dryRun`, `command` of an `exec`, or `ports` of a `portforward`.
+    pub(crate) fn values(&self, name: &str) -> &[String] {
+        self.0.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns the first value of a parameter.
+    fn first(&self, name: &str) -> Option<&str> {
+        self.values(name).first().map(String::as_str)
     }
 
     /// Returns the value of a parameter, or the empty string. A caller that has to distinguish `?limit=` from an absent
     /// `limit` uses `is_present`.
     pub(crate) fn text(&self, name: &str) -> &str {
-        self.first.get(name).map_or("", String::as_str)
+        self.first(name).unwrap_or_default()
     }
 
-    /// Removes a parameter that this server does not support. [`Self::values`] still returns its values.
+    /// Removes a parameter that this server does not support.
     pub(crate) fn remove(&mut self, name: &str) {
-        self.first.remove(name);
+        self.0.remove(name);
     }
 
     /// Returns `true` if the parameter is present.
     pub(crate) fn is_present(&self, name: &str) -> bool {
-        self.first.contains_key(name)
+        self.0.contains_key(name)
     }
 
     /// Returns `true` if the parameter is present and not `false` or `0` (`Convert_Slice_string_To_bool` of
     /// apimachinery). `?watch`, `?watch=` and `?watch=yes` are all true.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        self.first.get(name).is_some_and(|value| !["false", "0"].contains(&value.to_lowercase().as_str()))
+        self.first(name).is_some_and(|value| !["false", "0"].contains(&value.to_lowercase().as_str()))
     }
 
     /// Returns the oldest revision that a read may return; `None` if it has to return the newest state. Without a
@@ -97,7 +71,7 @@ impl Params {
     /// # Errors
     /// Fails with 400 if the value is not a 64-bit integer.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, StatusError> {
-        let Some(text) = self.first.get(name) else { return Ok(None) };
+        let Some(text) = self.first(name) else { return Ok(None) };
         let invalid = |_| StatusError::bad_request(format!("{name}: must be a 64-bit integer, found {text:?}"));
         text.parse().map(Some).map_err(invalid)
     }
@@ -111,7 +85,7 @@ mod tests {
     fn values_are_decoded() {
         let params = Params::parse("labelSelector=a%3Db%2C+c&watch&x=%zz&limit=7");
         assert_eq!(params.text("labelSelector"), "a=b, c");
-        assert_eq!(params.text("x"), "%zz");
+        assert!(!params.is_present("x"));
         assert!(params.flag("watch") && !params.flag("pretty"));
         assert_eq!(params.number("limit").unwrap(), Some(7));
         for query in ["limit=", "limit=x", "limit=9223372036854775808"] {

@@ -29,6 +29,7 @@ use super::{
 use crate::{
     authorizer,
     faults::Connection,
+    impersonation,
     limits::BODY_LEN_MAX,
     nonresource,
     request::{Caller, RequestInfo},
@@ -148,7 +149,8 @@ async fn handle(
     body: Bytes,
     within: Duration,
 ) -> Response<Body> {
-    let impersonated = state.lock().impersonate(caller, parts).map_err(StatusError::into_filter_error);
+    let impersonated =
+        impersonation::impersonate(&*state.lock(), caller, parts).map_err(StatusError::into_filter_error);
     let caller = match impersonated {
         Ok(caller) => caller,
         Err(status_error) => return reject_audited(&mut state.lock(), caller, parts, &status_error),

@@ -4,8 +4,8 @@
 use std::fs::File;
 
 use crate::{
-    authorizer::RuleCache, clock::Rng, controllers::Controllers, feature_gates::FeatureGates, impersonation::LastModes,
-    metrics::Counts, request_log::RequestLog, tokens::SharedSigner, transport::Transport,
+    authorizer::RuleCache, clock::Rng, controllers::Controllers, feature_gates::FeatureGates, metrics::Counts,
+    request_log::RequestLog, tokens::SharedSigner, transport::Transport,
 };
 
 /// All of a server but its objects. None of it is in the journal of `--data`; the token key has a separate file there.
@@ -14,8 +14,6 @@ pub(crate) struct Core {
     pub(crate) controllers: Controllers,
     /// The RBAC rules of users, computed from roles and bindings. All requests share them.
     pub(super) rule_cache: RuleCache,
-    /// The impersonation mode that each user's last request used.
-    pub(super) last_modes: LastModes,
     /// The key of service account tokens.
     pub(crate) signer: SharedSigner,
     /// The feature gates that differ from the defaults.
@@ -39,7 +37,6 @@ impl Core {
         Self {
             controllers: Controllers::new(),
             rule_cache: RuleCache::default(),
-            last_modes: LastModes::default(),
             signer: SharedSigner::default(),
             feature_gates: FeatureGates::default(),
             transport: Transport::default(),

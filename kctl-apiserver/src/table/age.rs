@@ -4,7 +4,7 @@
 //! `apimachinery/pkg/api/meta/table`.
 
 use jiff::Timestamp;
-use kctl_apimachinery::duration;
+use kctl_apimachinery::{duration, time};
 use serde_json::Value;
 
 use super::fields::text;
@@ -33,7 +33,7 @@ pub(crate) fn since(time: Timestamp, now: Timestamp) -> String {
 
 /// Parses a timestamp; `None` if it is invalid or Go's zero time.
 pub(crate) fn time_of(text: &str) -> Option<Timestamp> {
-    (!text.starts_with("0001-01-01T00:00:00")).then(|| text.parse().ok()).flatten()
+    time::parse(text).filter(|_| !text.starts_with("0001-01-01T00:00:00"))
 }
 
 /// Formats seconds as an age, or as [`INVALID`] if they are negative.

@@ -12,7 +12,7 @@ use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
-use jiff::Timestamp;
+use kctl_apimachinery::time;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -189,7 +189,7 @@ fn check_claims(store: &Store, claims: &Claims) -> Result<(), String> {
 
 /// Returns `true` if the deletion timestamp of an object is more than the leeway ago.
 fn is_deletion_past_leeway(object: &Value, now: i64) -> bool {
-    let deleted = object["metadata"]["deletionTimestamp"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+    let deleted = object["metadata"]["deletionTimestamp"].as_str().and_then(time::parse);
     deleted.is_some_and(|deleted| deleted.as_second() < now - LEEWAY_SECONDS)
 }
 

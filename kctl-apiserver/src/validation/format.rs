@@ -7,10 +7,11 @@
 //! `FieldValueInvalid`, apart from lengths (`FieldValueTooLong`) and empty strings where a value is needed
 //! (`FieldValueRequired`).
 
+use kctl_apimachinery::validation::is_extended_resource_name;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{field::Field, names::NameRule, validation::resources};
+use crate::{field::Field, names::NameRule};
 
 /// A format of a string, with the name of its tag.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl Format {
                 value.invalid_if(!is_uuid(value.text()), detail);
             }
             Self::ExtendedResourceName => {
-                let is_extended = resources::is_extended(value.text());
+                let is_extended = is_extended_resource_name(value.text());
                 value.invalid_if(!is_extended, "must be a valid extended resource name");
             }
             Self::ResourcePoolName => validate_pool_name(value),

@@ -10,10 +10,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kctl_apimachinery::validation::is_extended_resource_name;
 use serde_json::{Value, json};
 
 use crate::{
-    amounts::{self, ResourceMap},
+    amounts::{self, PAGES, ResourceMap},
     field::Field,
     field_errors::{pairs, text},
     json_path::entries,
@@ -36,9 +37,6 @@ const COUNTED: &[&str] = &[
 
 /// Standard resources of containers. A quota limits their requests and limits, too: `requests.cpu`, `limits.cpu`.
 const STANDARD_CONTAINER_RESOURCES: &[&str] = &["cpu", "memory", "ephemeral-storage"];
-
-/// The prefix of huge pages; the page size follows, such as `hugepages-2Mi`.
-const PAGES: &str = "hugepages-";
 
 /// Validates requests, limits and claims (`validateResourceRequirements`). `check_name` validates the names: those that
 /// a container or a Pod as a whole may request. `claims` are the names of the resource claims of the Pod.
@@ -80,7 +78,7 @@ pub(crate) fn validate_overhead(overhead: &Field<'_>) {
 /// Validates that an amount is not negative, and an integer for counted and extended resources
 /// (`ValidateResourceQuantityValue`). A quantity that does not parse has no errors here: decoding rejects it before.
 pub(crate) fn validate_value(name: &str, amount: &Field<'_>) {
-    let needs_integer = COUNTED.contains(&name) || is_extended(name);
+    let needs_integer = COUNTED.contains(&name) || is_extended_resource_name(name);
     // The quantity itself is compared: `size` clamps amounts from 10^36 on.
     let is_wrong = quantity::parse(amount.text())
         .is_some_and(|amount| amount.is_negative() || (needs_integer && amount != amount.rounded_up(0)));
@@ -108,7 +106,7 @@ pub(crate) fn validate_amount_name(name: &str, amount: &Field<'_>) -> bool {
 /// Validates the name of a resource that a container requests (`ValidateContainerResourceName`).
 pub(crate) fn validate_container_resource_name(name: &str, amount: &Field<'_>) {
     let is_known = if name.contains('/') {
-        is_native(name) || is_extended(name)
+        is_native(name) || is_extended_resource_name(name)
     } else {
         STANDARD_CONTAINER_RESOURCES.contains(&name) || name.starts_with(PAGES)
     };
@@ -140,13 +138,6 @@ pub(crate) fn is_standard_container_resource(name: &str) -> bool {
 /// so `a.kubernetes.io/b` is native too.
 pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
-}
-
-/// Returns `true` for resources of other domains whose quota name is also valid (`IsExtendedResourceName`). Quotas
-/// limit an extended resource by the name `requests.` and its name. Names that begin with `requests.` would be
-/// ambiguous.
-pub(crate) fn is_extended(name: &str) -> bool {
-    !is_native(name) && !name.starts_with("requests.") && check_qualified_name(&format!("requests.{name}")).is_none()
 }
 
 /// Returns `true` for resources whose limit may exceed the request (`IsOvercommitAllowed`): not for devices and huge

@@ -83,7 +83,7 @@ fn decode_options(info: &RequestInfo) -> Result<Value, StatusError> {
     let mut options = json!({ "kind": kind, "apiVersion": "v1" });
     match info.subresource {
         Subresource::PortForward => {
-            let ports = parse_ports(&info.params.values("ports"))?;
+            let ports = parse_ports(info.params.values("ports"))?;
             if !ports.is_empty() {
                 options["ports"] = ports.into();
             }

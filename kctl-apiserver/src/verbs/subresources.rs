@@ -127,8 +127,9 @@ fn bind(
     }
     let mut new = Value::clone(pod);
     new["spec"]["nodeName"] = node.into();
-    let is_node = binding["target"]["kind"] == node::KIND.kind;
-    let topology_labels = if is_node { write::topology(store, node) } else { Map::new() };
+    // A valid target without a kind is a Node too, but upstream copies no labels for it.
+    let kind = binding["target"]["kind"].as_str().unwrap_or_default();
+    let topology_labels = if kind.is_empty() { Map::new() } else { write::topology(store, node) };
     for field in ["labels", "annotations"] {
         let sent = binding["metadata"][field].as_object().into_iter().flatten();
         for (key, value) in sent.chain(topology_labels.iter().filter(|_| field == "labels")) {

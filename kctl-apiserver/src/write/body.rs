@@ -5,10 +5,7 @@
 
 pub(crate) mod identity;
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashSet},
-};
+use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::{Value, json};
 
@@ -266,9 +263,7 @@ fn drop_duplicate_owners(object: &mut Value) -> Option<String> {
     // Sets, because this runs under the lock of the server, and a body may have more than 100,000 references.
     let (mut owners_seen, mut uids_seen, mut duplicates) = (HashSet::new(), HashSet::new(), Vec::new());
     owners.retain(|owner| {
-        // Sorted, because equal references may have another order of fields.
-        let fields: BTreeMap<_, _> = owner.as_object().into_iter().flatten().collect();
-        let is_new = owners_seen.insert(serde_json::to_string(&fields).unwrap_or_default());
+        let is_new = owners_seen.insert(owner.clone());
         let uid = owner["uid"].as_str().unwrap_or_default();
         if !is_new && uids_seen.insert(uid.to_owned()) {
             duplicates.push(uid.to_owned());

@@ -13,7 +13,6 @@ use crate::{
     registry::kind::Subresource,
     request::RequestInfo,
     store::Store,
-    validation,
 };
 
 /// Returns the errors of the object before `prepare`. They are changes of immutable metadata, and admin access to
@@ -34,8 +33,8 @@ fn finalizers(meta: &Value) -> HashSet<&str> {
     entries(&meta["finalizers"]).filter_map(|(_, name)| name.as_str()).collect()
 }
 
-/// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`). Labels, annotations and owner references are
-/// validated here as well, as upstream validates them in both places.
+/// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`). Upstream also validates labels, annotations and
+/// owner references here; `validate` finds their errors in any case.
 fn validate_metadata_update(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     let (before, after) = (&old["metadata"], &new["metadata"]);
     let mut field_errors = Errors::default();
@@ -44,7 +43,15 @@ fn validate_metadata_update(info: &RequestInfo, old: &Value, new: &Value) -> Err
     if before["name"] != after["name"] {
         field_errors.push(immutable("name"));
     }
-    if before["deletionTimestamp"].is_string() && !finalizers(after).is_subset(&finalizers(before)) {
+    // Finalizers that the subresource does not write are restored without an error.
+    let kept_metadata = match info.subresource {
+        Subresource::Status => info.resource.kind.strategy.kept_by_status,
+        other => info.resource.part(other).map_or(&[][..], |part| part.kept_metadata),
+    };
+    if before["deletionTimestamp"].is_string()
+        && !kept_metadata.contains(&"finalizers")
+        && !finalizers(after).is_subset(&finalizers(before))
+    {
         let why = "no new finalizers can be added if the object is being deleted";
         field_errors.forbidden("metadata.finalizers", why);
     }
@@ -57,19 +64,5 @@ fn validate_metadata_update(info: &RequestInfo, old: &Value, new: &Value) -> Err
             field_errors.push(immutable(field));
         }
     }
-    // Errors in metadata that the subresource does not write are not reported.
-    let unchanged_fields = match info.subresource {
-        Subresource::Status => info.resource.kind.strategy.kept_by_status,
-        other => info.resource.part(other).map_or(&[][..], |part| part.kept_metadata),
-    };
-    let is_in = |field_error: &FieldError, fields: &[&str]| {
-        let field = field_error.field.strip_prefix("metadata.").unwrap_or_default();
-        fields.iter().any(|prefix| field.starts_with(prefix))
-    };
-    let metadata_errors = validation::metadata(&info.resource, new).into_iter();
-    field_errors.extend(
-        metadata_errors.filter(|field_error| is_in(field_error, &["labels", "annotations", "ownerReferences"])),
-    );
-    field_errors.retain(|field_error| !is_in(field_error, unchanged_fields));
     field_errors
 }

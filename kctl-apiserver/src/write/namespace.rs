@@ -35,12 +35,12 @@ pub(super) fn check(store: &Store, info: &RequestInfo, write: &mut Write) -> Res
 /// Rejects new objects of a CRD that is being deleted (upstream, `customresource_handler.go`). `Forbidden`. Existing
 /// objects can still be updated and deleted.
 fn check_definition(store: &Store, info: &RequestInfo, name: &str) -> Result<(), StatusError> {
-    let definition = store.get(&DEFINITIONS, &(String::new(), info.resource.id.to_string()));
-    if info.resource.custom.is_none() || definition.is_none_or(|definition| !crd::rejects_creates(&definition)) {
+    let resource = &info.resource.id;
+    let definition = || store.get(&DEFINITIONS, &(String::new(), resource.to_string()));
+    if info.resource.custom.is_none() || definition().is_none_or(|definition| !crd::rejects_creates(&definition)) {
         return Ok(());
     }
-    let why = "create not allowed while custom resource definition is terminating";
-    Err(StatusError::forbidden(&info.resource.id, name, why))
+    Err(StatusError::forbidden(resource, name, "create not allowed while custom resource definition is terminating"))
 }
 
 /// Rejects new objects in a namespace that does not exist or is being deleted (`NamespaceLifecycle`). If the object has

@@ -1,7 +1,8 @@
 //! Validation of an object, by the rules of its kind or the schema of its CRD.
 //!
 //! Errors come from four places: metadata, the schema and rules of a CRD, declarative tags (`declared`), and the
-//! functions of the kind. With `validates_metadata_last`, the metadata is validated only if the rest is valid.
+//! functions of the kind. With `validates_metadata_last`, the metadata of a new object is validated only if the rest is
+//! valid.
 //!
 //! A write of a built-in kind runs these functions, in this order. Names without `::` are fields of `Kind::validation`:
 //!
@@ -105,7 +106,7 @@ fn validate_own(now: Timestamp, info: &RequestInfo, write: &Write, mut errors: E
         let error = FieldError::invalid("metadata", &object["metadata"], &why);
         return invalid_unless_empty(resource, object, &[error]);
     }
-    let is_metadata_last = resource.kind.validation.validates_metadata_last;
+    let is_metadata_last = write.is_new() && resource.kind.validation.validates_metadata_last;
     let metadata = if is_metadata_last { Errors::default() } else { validation::metadata(resource, object) };
     errors.extend(if let Some(custom) = &resource.custom {
         custom_errors(info, custom, metadata, old, object)

@@ -5,14 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use kctl_apimachinery::validation::is_qualified_name;
+use kctl_apimachinery::validation::is_extended_resource_name;
 use serde_json::{Map, Value};
 
 use crate::quantity::{Format, Quantity};
-
-/// The prefix of a request in a `ResourceQuota`. An extended resource must still be a qualified
-/// name with it.
-const QUOTA_PREFIX: &str = "requests.";
 
 /// Returns the requests of a decoded `PodSpec`, by resource name.
 ///
@@ -77,15 +73,8 @@ fn format_quantity(name: &str, total: i64) -> String {
 /// Returns `true` for an extended resource, huge pages, a name with `kubernetes.io/`, and
 /// attachable volumes (`IsScalarResourceName` in `pkg/scheduler/util` of Kubernetes).
 fn is_scalar(name: &str) -> bool {
-    let is_native = name.contains("kubernetes.io/");
-    is_native || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-") || is_extended(name)
-}
-
-/// Returns `true` for an extended resource: a qualified name with a domain, which does not begin
-/// with `requests.`.
-fn is_extended(name: &str) -> bool {
-    if !name.contains('/') || name.starts_with(QUOTA_PREFIX) {
-        return false;
-    }
-    is_qualified_name(&format!("{QUOTA_PREFIX}{name}"))
+    name.contains("kubernetes.io/")
+        || name.starts_with("hugepages-")
+        || name.starts_with("attachable-volumes-")
+        || is_extended_resource_name(name)
 }

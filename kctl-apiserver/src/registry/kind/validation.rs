@@ -21,7 +21,7 @@ pub(crate) struct Validation {
     /// The requests for devices, as a JSON pointer. Only a labelled namespace allows admin access in them
     /// (`write/admin_access.rs`).
     pub(crate) device_requests: Option<&'static str>,
-    /// The metadata is validated only if the rest of the object is valid.
+    /// The metadata of a new object is validated only if the rest of the object is valid.
     pub(crate) validates_metadata_last: bool,
     /// `validate` checks only the name and the spec. An update that changes neither skips `validate`,
     /// `validate_update`, `validate_subresource` and the tags of the API.

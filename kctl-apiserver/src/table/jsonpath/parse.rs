@@ -6,7 +6,7 @@
 //! Upstream: `client-go/util/jsonpath/parser.go`; each function corresponds to the one of the same name there.
 
 use super::{End, Node, Slice, Test};
-use kctl_apimachinery::strconv;
+use crate::go;
 
 /// Digits of numbers.
 const DIGITS: std::ops::RangeInclusive<char> = '0'..='9';
@@ -209,22 +209,6 @@ fn quote<'a>(text: &'a str, mark: char, nodes: &mut Vec<Node>) -> Option<&'a str
     if quoted.contains('\n') {
         return None;
     }
-    nodes.push(Node::Text(unquote(quoted, mark)?));
+    nodes.push(Node::Text(go::unquote(quoted, mark)?));
     Some(rest)
-}
-
-/// Resolves Go's escapes in a quoted string, except numeric ones.
-fn unquote(text: &str, mark: char) -> Option<String> {
-    let mut plain = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(char) = chars.next() {
-        plain.push(match char {
-            '\\' => match chars.next()? {
-                other if other == mark => mark,
-                other => strconv::unescape_letter(other)?,
-            },
-            other => other,
-        });
-    }
-    Some(plain)
 }

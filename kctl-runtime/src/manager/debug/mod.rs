@@ -18,7 +18,7 @@ mod state;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
-use kctl_apimachinery::url::Url;
+use kctl_apimachinery::url::parse_query;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -137,8 +137,7 @@ impl Debug {
 
 /// Returns the decoded value of a parameter in the query; empty if it is missing.
 fn value_of(query: &str, name: &str) -> String {
-    let values = Url::parse(&format!("/?{query}")).and_then(|url| url.query_values().remove(name));
-    values.and_then(|values| values.into_iter().next()).unwrap_or_default()
+    parse_query(query).remove(name).and_then(|values| values.into_iter().next()).unwrap_or_default()
 }
 
 /// Returns a page with another content type than plain text.

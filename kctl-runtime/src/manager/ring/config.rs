@@ -1,5 +1,7 @@
 //! The configuration of a shard: the name of its ring, its Lease and its labels.
 
+use kctl_apimachinery::validation::is_dns1123_subdomain;
+
 use crate::{
     manager::lease::{ElectionConfig, ElectionError},
     object::Kind,
@@ -158,10 +160,7 @@ impl RingConfig {
 
 /// Returns `true` for a DNS subdomain that is also the value of a label.
 fn is_name(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let is_label =
-        |part: &str| !part.is_empty() && !part.starts_with('-') && !part.ends_with('-') && part.bytes().all(is_inner);
-    text.len() <= NAME_LEN_MAX && text.split('.').all(is_label)
+    text.len() <= NAME_LEN_MAX && is_dns1123_subdomain(text)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value, json};
 
-use crate::quantity;
+use crate::{go, quantity};
 
 /// The type of a field in an annotation.
 #[derive(Clone, Copy)]
@@ -102,11 +102,6 @@ fn non_empty(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(|_| value.to_string())
 }
 
-/// Escapes the characters that Go escapes for HTML. They occur only in strings.
-pub(super) fn escape_html(json: &str) -> String {
-    json.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
-}
-
 /// Formats conditions. `reason` and `message` are left out if they are empty; `lastTransitionTime` may be `null`.
 pub(super) fn conditions_text(conditions: &[Value]) -> String {
     let condition_text = |condition: &Value| {
@@ -118,7 +113,7 @@ pub(super) fn conditions_text(conditions: &[Value]) -> String {
             ("message", non_empty(&condition["message"])),
         ])
     };
-    escape_html(&format!("[{}]", conditions.iter().map(condition_text).collect::<Vec<_>>().join(",")))
+    go::escape_html(format!("[{}]", conditions.iter().map(condition_text).collect::<Vec<_>>().join(",")))
 }
 
 /// Parses conditions; `None` if the annotation is invalid. A list without conditions counts as absent.
@@ -163,7 +158,7 @@ pub(super) fn behavior_text(behavior: &Value) -> String {
         ]))
     };
     let whole = format_object([("ScaleUp", rules(&behavior["scaleUp"])), ("ScaleDown", rules(&behavior["scaleDown"]))]);
-    escape_html(&whole)
+    go::escape_html(whole)
 }
 
 /// Parses the behavior; `None` if the annotation is invalid. Go ignores the case of names.

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::annotations::{self, Shape, format_object};
-use crate::{json_path::set, quantity};
+use crate::{go, json_path::set, quantity};
 
 /// A field of a source: its name in version 1, its JSON pointer in version 2, and its form in a target and in a current
 /// value. `{}` in name and pointer is replaced by `target` or `current`.
@@ -83,7 +83,7 @@ impl MetricValues {
 /// Formats metrics as an annotation.
 pub(super) fn format_metrics(metrics: &[Value], values: MetricValues) -> String {
     let all: Vec<String> = metrics.iter().map(|metric| format_metric(metric, values)).collect();
-    annotations::escape_html(&format!("[{}]", all.join(",")))
+    go::escape_html(format!("[{}]", all.join(",")))
 }
 
 /// Formats one metric. `type` comes first, and each source that is present follows.

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 
+use kctl_apimachinery::time;
 use serde_json::Value;
 
 use super::indexes::{RULE, intervals, strict_interval};
@@ -145,7 +146,7 @@ fn validate_times(write: &Write<'_>) {
     let (is_complete, is_changed) = (now.is("Complete"), write.changes("completionTime"));
     let is_validated = is_changed || write.changes_condition("Complete");
     ended.required_if(is_validated && is_complete && ended.is_null());
-    let seconds = |time: &Value| text(time).parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second);
+    let seconds = |value: &Value| time::parse(text(value)).map(jiff::Timestamp::as_second);
     let is_earlier = seconds(&ended).zip(seconds(&started)).is_some_and(|(ended, started)| ended < started);
     let is_wrong = (is_validated && !is_complete && !ended.is_null())
         || (is_earlier && (is_changed || write.changes("startTime")))

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use kctl_apimachinery::time;
 use serde_json::Value;
 
 use crate::{
@@ -17,21 +18,17 @@ use crate::{
     json_path::{by_name, entries},
     kinds::core::{is_selected, resource_quota::validation::counts_pods},
     quantity,
+    validation::resources::is_native,
 };
 
 /// Amounts that each container has to state if a quota counts them.
 const REQUIRED: &[&str] = &["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
-/// Returns `true` for quota names that Pods use: the fixed ones, huge pages, and requests of extended resources.
+/// Returns `true` for quota names that Pods use: the fixed ones, huge pages, and requests of extended resources. A limit
+/// of an extended resource always equals the request, so only requests are counted.
 pub(super) fn counts(name: &str) -> bool {
     let plain = name.strip_prefix("requests.").unwrap_or(name);
-    counts_pods(name) || is_pages(plain) || (plain != name && is_extended(plain))
-}
-
-/// Returns `true` for resources of other domains. Only their requests are counted, because a limit of such a resource
-/// always equals the request.
-fn is_extended(name: &str) -> bool {
-    name.contains('/') && !name.contains("kubernetes.io/")
+    counts_pods(name) || is_pages(plain) || (plain != name && !is_native(plain))
 }
 
 /// Returns `true` if the Pod has `activeDeadlineSeconds`, which decides between `Terminating` and `NotTerminating`.
@@ -50,7 +47,7 @@ fn amounts_by_quota_name(requests: &Amounts, limits: &Amounts) -> Amounts {
         if is_plain {
             named.insert(name.clone(), *amount);
         }
-        if is_plain || is_extended(name) {
+        if is_plain || !is_native(name) {
             named.insert(format!("requests.{name}"), *amount);
         }
     }
@@ -98,7 +95,7 @@ pub(crate) fn is_spent(pod: &Value, now: Timestamp) -> bool {
         return true;
     }
     let meta = &pod["metadata"];
-    let due: Option<Timestamp> = meta["deletionTimestamp"].as_str().and_then(|time| time.parse().ok());
+    let due = meta["deletionTimestamp"].as_str().and_then(time::parse);
     let (Some(due), Some(grace)) = (due, meta["deletionGracePeriodSeconds"].as_i64()) else { return false };
     now.duration_since(due) > jiff::SignedDuration::from_secs(grace)
 }
