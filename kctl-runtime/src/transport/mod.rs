@@ -39,12 +39,28 @@ pub(crate) const JSON: &str = "application/json";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryAfterStatus(pub(crate) u16);
 
+/// The body of a request.
+#[derive(Clone)]
+pub(crate) struct RequestBody<'a> {
+    content_type: &'a str,
+    bytes: Vec<u8>,
+}
+
+impl<'a> RequestBody<'a> {
+    pub(crate) fn new(content_type: &'a str, bytes: Vec<u8>) -> Self {
+        Self { content_type, bytes }
+    }
+
+    pub(crate) fn json(bytes: Vec<u8>) -> Self {
+        Self::new(JSON, bytes)
+    }
+}
+
 /// A request before it is sent, which can be sent several times.
 struct RequestTemplate<'a> {
     method: Method,
     path: &'a str,
-    /// Content type and bytes.
-    body: Option<(&'a str, Vec<u8>)>,
+    body: Option<RequestBody<'a>>,
     /// `Accept` header: forms of the response, the preferred one first.
     accept: &'a str,
     /// `true` for a list of all objects of a kind, which gets a connection of another pool.
@@ -84,7 +100,7 @@ pub(crate) async fn send(
     operation: &Operation,
     method: Method,
     path: &str,
-    body: Option<(&str, Vec<u8>)>,
+    body: Option<RequestBody<'_>>,
 ) -> Result<String, ApiError> {
     send_within(client, operation, method, path, body, Deadline::from_now(RESPONSE_TIMEOUT)).await
 }
@@ -95,7 +111,7 @@ pub(crate) async fn send_within(
     operation: &Operation,
     method: Method,
     path: &str,
-    body: Option<(&str, Vec<u8>)>,
+    body: Option<RequestBody<'_>>,
     deadline: Deadline,
 ) -> Result<String, ApiError> {
     let len_max = if method.as_str() == "DELETE" { DELETED_LEN_MAX } else { OBJECT_LEN_MAX };
@@ -217,7 +233,7 @@ async fn send_once(
         request = request.header("traceparent", trace.parent());
     }
     let bytes = match &template.body {
-        Some((content_type, bytes)) => {
+        Some(RequestBody { content_type, bytes }) => {
             request = request.header("content-type", *content_type);
             bytes.clone()
         }

@@ -14,7 +14,12 @@ use super::{
     send::{SentWrite, encode},
     target::Target,
 };
-use crate::{own_writes, queue::BackoffEffect, store::Delta, transport::ApiError};
+use crate::{
+    own_writes,
+    queue::BackoffEffect,
+    store::Delta,
+    transport::{ApiError, RequestBody},
+};
 
 impl Writer {
     /// Deletes the object with this uid, and no later object of the same name.
@@ -39,7 +44,7 @@ impl Writer {
         }
         let body = encode(&operation, &options)?;
         let path = self.path(target, &operation, "", "")?;
-        let response = self.send(target, &operation, Method::DELETE, &path, Some(("application/json", body))).await;
+        let response = self.send(target, &operation, Method::DELETE, &path, Some(RequestBody::json(body))).await;
         let gone = || Delta::Gone(target.key(), uid.into());
         let store = target.source.store();
         match response {

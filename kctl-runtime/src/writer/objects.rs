@@ -16,7 +16,7 @@ use crate::{
     object::{Object, Readable, Stored},
     own_writes,
     queue::BackoffEffect,
-    transport::ApiError,
+    transport::{ApiError, RequestBody},
 };
 
 /// Content type of a JSON merge patch (RFC 7386).
@@ -36,7 +36,7 @@ impl Writer {
         let whole = with_type_meta(target.kind(), object).map_err(|error| serialization_error(&operation, &error))?;
         let body = encode(&operation, &whole)?;
         let path = format!("{}?fieldManager={}", target.kind().path(target.namespace), url::escape(&self.manager));
-        let response = self.send(target, &operation, Method::POST, &path, Some(("application/json", body))).await?;
+        let response = self.send(target, &operation, Method::POST, &path, Some(RequestBody::json(body))).await?;
         store_response(target, &operation, response, BackoffEffect::End).await
     }
 
@@ -49,7 +49,7 @@ impl Writer {
         let whole = with_type_meta(target.kind(), object).map_err(|error| serialization_error(&operation, &error))?;
         let body = encode(&operation, &whole)?;
         let path = self.path(target, &operation, "", "")?;
-        let response = self.send(target, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
+        let response = self.send(target, &operation, Method::PUT, &path, Some(RequestBody::json(body))).await?;
         store_response(target, &operation, response, BackoffEffect::Reset).await
     }
 
@@ -66,7 +66,7 @@ impl Writer {
         let operation = target.operation_at("patch", subresource);
         let body = encode(&operation, patch)?;
         let path = self.path(target, &operation, subresource, "")?;
-        let sent = Some((content_type, body));
+        let sent = Some(RequestBody::new(content_type, body));
         let response = self.send(target, &operation, Method::PATCH, &path, sent).await?;
         store_response_undecoded(target, &operation, response, effect_of_patch(subresource, patch)).await
     }
@@ -85,7 +85,7 @@ impl Writer {
         let body = encode(&operation, patch)?;
         let path = self.path(target, &operation, "", "")?;
         let SentWrite { text, uncertain } =
-            self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
+            self.send(target, &operation, Method::PATCH, &path, Some(RequestBody::new(content_type, body))).await?;
         if remove_ended(target, &text).await {
             target.source.forget_unreadable(&target.key());
         }
@@ -109,7 +109,8 @@ impl Writer {
         let operation = target.operation_at(if apply { "apply" } else { "patch" }, subresource);
         let body = encode(&operation, patch)?;
         let path = self.path(target, &operation, subresource, if apply { "&force=true" } else { "" })?;
-        let response = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
+        let response =
+            self.send(target, &operation, Method::PATCH, &path, Some(RequestBody::new(content_type, body))).await?;
         store_response(target, &operation, response, effect_of_patch(subresource, patch)).await
     }
 }

@@ -13,7 +13,7 @@ use kube::Client;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::transport::{self, ApiError, Deadline, Operation};
+use crate::transport::{self, ApiError, Deadline, Operation, RequestBody};
 
 /// Longest wait for a response (controller-runtime, `pkg/metrics/filters`).
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -90,7 +90,7 @@ async fn create_review<T: DeserializeOwned>(
     let operation = Operation::from(format!("create {kind}"));
     let review = json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "spec": spec });
     let path = format!("/apis/{group}/v1/{}s", kind.to_lowercase());
-    let sent = Some(("application/json", review.to_string().into_bytes()));
+    let sent = Some(RequestBody::json(review.to_string().into_bytes()));
     let deadline = Deadline::from_now(RESPONSE_TIMEOUT);
     let response = transport::send_within(client, &operation, Method::POST, &path, sent, deadline).await?;
     let review: Result<Review<T>, _> = serde_json::from_str(&response);

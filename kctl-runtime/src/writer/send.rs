@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Writer, target::Target, uncertain::UncertainWrite};
 use crate::{
     object::Kind,
-    transport::{self, ApiError, Operation},
+    transport::{self, ApiError, Operation, RequestBody},
 };
 
 /// The body of a successful response, and the mark of an uncertain write, which is removed when the cache has it.
@@ -34,7 +34,7 @@ impl Writer {
         operation: &Operation,
         method: Method,
         path: &str,
-        body: Option<(&str, Vec<u8>)>,
+        body: Option<RequestBody<'_>>,
     ) -> Result<SentWrite, ApiError> {
         let is_blocked = || target.source.store().blocks_writes(target.namespace);
         let blocked = || ApiError::NotWatched { operation: operation.into() };

@@ -15,7 +15,7 @@ use crate::{
     object::{Uid, Version},
     own_writes,
     queue::BackoffEffect,
-    transport::{ApiError, Operation},
+    transport::{ApiError, Operation, RequestBody},
 };
 
 /// Longest wait for the watch event of an object that was scaled; after it the object is read.
@@ -50,7 +50,7 @@ impl Writer {
         let body = encode(&operation, &json!({ "metadata": { "uid": uid }, "spec": { "replicas": replicas } }))?;
         let path = self.path(target, &operation, "/scale", "")?;
         let SentWrite { text, uncertain } =
-            self.send(target, &operation, Method::PATCH, &path, Some((MERGE_PATCH, body))).await?;
+            self.send(target, &operation, Method::PATCH, &path, Some(RequestBody::new(MERGE_PATCH, body))).await?;
         // The `Scale` has the version of the scaled object, which the watch delivers, or else a read.
         let scale: Scale = serde_json::from_str(&text)
             .map_err(|error| ApiError::Unreadable { operation: operation.clone(), cause: error.to_string() })?;
@@ -123,7 +123,7 @@ impl Writer {
         let operation = target.operation(format!("create {subresource} of")).on_subresource();
         let body = encode(&operation, body)?;
         let path = self.path(target, &operation, &format!("/{subresource}"), "")?;
-        let sent = Some(("application/json", body));
+        let sent = Some(RequestBody::json(body));
         let done = self.send(target, &operation, Method::POST, &path, sent).await?;
         Ok((operation, done))
     }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use kube::core::GroupVersionKind;
+
 use super::Rule;
 use crate::kind::format_kind;
 
@@ -101,8 +103,8 @@ pub struct Conversions {
 impl Conversions {
     /// Finds the shortest path between each two versions of each kind that has a conversion.
     ///
-    /// `versions` are the CRD's: group, kind and version. Pass them so that a version which no function knows is found
-    /// now, and not at the first request.
+    /// `versions` are the versions of the CRDs. Pass them so that a version which no function knows is found now, and not at
+    /// the first request.
     ///
     /// ```
     /// use k8s_openapi::api::autoscaling::{v1, v2};
@@ -119,7 +121,7 @@ impl Conversions {
     /// # Errors
     /// No functions lead from one version to another, two convert between the same, or a function
     /// leads to another kind.
-    pub fn new(rules: Vec<Rule>, versions: &[(String, String, String)]) -> Result<Self, ConversionError> {
+    pub fn new(rules: Vec<Rule>, versions: &[GroupVersionKind]) -> Result<Self, ConversionError> {
         let mut kinds: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         for rule in &rules {
             let ([from, to], location) = ([&rule.from, &rule.to].map(format_kind), rule.about.named_location());
@@ -132,7 +134,7 @@ impl Conversions {
             let versions_of_kind = kinds.entry((rule.from.group.clone(), rule.from.kind.clone())).or_default();
             versions_of_kind.extend([rule.from.version.clone(), rule.to.version.clone()]);
         }
-        for (group, kind, version) in versions {
+        for GroupVersionKind { group, version, kind } in versions {
             if let Some(versions_of_kind) = kinds.get_mut(&(group.clone(), kind.clone())) {
                 versions_of_kind.insert(version.clone());
             }
@@ -259,7 +261,7 @@ mod tests {
         let up = Rule::new(FunctionInfo::new("up", "lib.rs", 1), |old: v1::HorizontalPodAutoscaler| async move {
             Ok(HorizontalPodAutoscaler { metadata: old.metadata, ..HorizontalPodAutoscaler::default() })
         });
-        let third = ("autoscaling".to_owned(), "HorizontalPodAutoscaler".to_owned(), "v3".to_owned());
+        let third = GroupVersionKind::gvk("autoscaling", "v3", "HorizontalPodAutoscaler");
         let error = Conversions::new(vec![up], &[third]).unwrap_err().to_string();
         let expected = "HorizontalPodAutoscaler.autoscaling: there is no conversion from v1 to v3, nor from v2 to v1, nor from \
                         v3 to v1; write `#[conversion] fn name(old: v1::HorizontalPodAutoscaler) -> \

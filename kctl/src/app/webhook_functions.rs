@@ -137,7 +137,8 @@ impl App {
 
     /// Returns the HTTP routes of admission functions and conversions, for a server of your own.
     ///
-    /// [`App::main`] serves them itself. `metrics` counts their calls.
+    /// [`App::main`] serves them itself. `metrics` counts their calls. The types are
+    /// [`admission::Metrics`](crate::admission::Metrics) and [`admission::Routes`](crate::admission::Routes).
     ///
     /// ```
     /// use kctl::prelude::*;
@@ -146,7 +147,7 @@ impl App {
     /// fn any(_config: &ConfigMap) {}
     ///
     /// let app = App::new("any").admission::<any>();
-    /// let routes = app.webhook_routes(&kctl_webhook::Metrics::default())?;
+    /// let routes = app.webhook_routes(&kctl::admission::Metrics::default())?;
     /// # let _ = routes;
     /// # Ok::<(), kctl::Error>(())
     /// ```
@@ -164,11 +165,7 @@ impl App {
             return Ok(Conversions::default());
         }
         // Includes the versions of all kinds, so that a version without a conversion is reported.
-        let versions: Vec<_> = self
-            .kinds()
-            .into_iter()
-            .map(|KindSpec { kind: GroupVersionKind { group, version, kind }, .. }| (group, kind, version))
-            .collect();
+        let versions: Vec<_> = self.kinds().into_iter().map(|KindSpec { kind, .. }| kind).collect();
         Ok(Conversions::new(self.webhook_functions.conversion.clone(), &versions)?)
     }
 

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     manager::Clock,
-    transport::{self, Deadline},
+    transport::{self, Deadline, RequestBody},
     writer::{ApiError, LeaseState, Operation, WritePermit},
 };
 
@@ -419,7 +419,7 @@ impl Elector {
             LeaseRequest::Update(lease) => ("update", Method::PUT, one, Some(lease), true),
         };
         let operation = Operation::from(format!("{verb} the lease {namespace}/{name}"));
-        let body = body.map(|lease| ("application/json", lease.to_string().into_bytes()));
+        let body = body.map(|lease| RequestBody::json(lease.to_string().into_bytes()));
         let response = transport::send_within(&self.client, &operation, method, &path, body, deadline).await;
         let lease = response.and_then(|response| {
             let unreadable = |cause: serde_json::Error| ApiError::Unreadable { operation, cause: cause.to_string() };

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{ElectionConfig, Holders, Record};
 use crate::{
-    transport,
+    transport::{self, RequestBody},
     writer::{ApiError, Operation},
 };
 
@@ -37,6 +37,6 @@ pub(in crate::manager) async fn release_expired(
     }
     let released = Record::for_release(expired, wall).update(config, &lease).to_string().into_bytes();
     let operation = Operation::from(format!("update the lease {namespace}/{name}"));
-    transport::send(client, &operation, Method::PUT, &path, Some(("application/json", released))).await?;
+    transport::send(client, &operation, Method::PUT, &path, Some(RequestBody::json(released))).await?;
     Ok(true)
 }

@@ -19,7 +19,7 @@ use tokio::{
 
 use super::correlate::{Correlator, EventWrite};
 use crate::{
-    transport,
+    transport::{self, RequestBody},
     writer::{ApiError, MERGE_PATCH, Operation, WritePermit},
 };
 
@@ -115,7 +115,7 @@ impl Sender {
     async fn create(&self, event: &Event) -> Result<(), ApiError> {
         // Serializing an Event does not fail.
         let body = serde_json::to_vec(event).unwrap_or_default();
-        let sent = self.request("create Event", Method::POST, &collection(event), ("application/json", body)).await;
+        let sent = self.request("create Event", Method::POST, &collection(event), RequestBody::json(body)).await;
         match sent {
             // The response to an earlier try was lost.
             Err(error) if error.is_already_exists() => Ok(()),
@@ -127,7 +127,7 @@ impl Sender {
     async fn patch(&self, event: &Event) -> Result<(), ApiError> {
         let body = json!({ "series": event.series }).to_string().into_bytes();
         let path = format!("{}/{}", collection(event), event.metadata.name.as_deref().unwrap_or_default());
-        self.request("patch Event", Method::PATCH, &path, (MERGE_PATCH, body)).await
+        self.request("patch Event", Method::PATCH, &path, RequestBody::new(MERGE_PATCH, body)).await
     }
 
     /// Sends a request, at most [`TRIES_MAX`] times if the server does not answer. Checks the permit before each try.
@@ -139,13 +139,13 @@ impl Sender {
         operation: &str,
         method: Method,
         path: &str,
-        body: (&str, Vec<u8>),
+        body: RequestBody<'_>,
     ) -> Result<(), ApiError> {
         let operation = Operation::from(operation);
         let mut tries = 1;
         loop {
             let guard = self.permit.acquire(&operation).await?;
-            let sent = Some((body.0, body.1.clone()));
+            let sent = Some(body.clone());
             let response =
                 transport::send_within(&self.client, &operation, method.clone(), path, sent, guard.deadline()).await;
             guard.finish(&response);
