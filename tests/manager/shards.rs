@@ -106,7 +106,7 @@ pub(crate) struct ShardWorld {
 
 impl Replica {
     /// Returns the value of a metric.
-    fn metric(&self, name: &str) -> usize {
+    pub(crate) fn metric(&self, name: &str) -> usize {
         let text = self.metrics.text(Format::Prometheus);
         let mut values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix("{} "));
         let value = values.next().unwrap_or_else(|| panic!("{name} is not in {text}"));

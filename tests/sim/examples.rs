@@ -1,6 +1,10 @@
 //! Each example controller survives single faults and combinations of faults: up to 24 of each, and 200 every night.
 
-use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use config_restarter::InMemoryRegistry;
 use kctl::{
@@ -12,6 +16,10 @@ use kctl::{
     },
     prelude::*,
     testing::{Scenario, Sim, Snapshot},
+};
+use kctl_runtime::{
+    key::ObjectKey,
+    shard::{ShardBy, Slots},
 };
 
 #[path = "../../examples/quickstart/src/main.rs"]
@@ -34,19 +42,34 @@ fn is_ready(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_none() && ready.any(|condition| condition.status == "True")
 }
 
-/// Returns the rule that all desired Pods of the only object of this kind are ready, and that these fields of its status
-/// say so.
+/// Returns the rule that all desired Pods of each object of this kind are ready, and that these fields of its status say
+/// so. The Pods of an object have its name as their label `app`.
 fn all_are_ready(
     plural: &'static str,
     fields: &'static [&'static str],
 ) -> impl Fn(&Snapshot) -> Result<(), String> + Send + Sync {
     move |snapshot| {
-        let Some(object) = snapshot.json("apps.example.com", plural).next() else { return Err("no object".into()) };
-        let (wanted, status) = (&object["spec"]["replicas"], &object["status"]);
-        let n_ready = snapshot.all::<Pod>().into_iter().filter(is_ready).count();
-        let is_reached = json!(n_ready) == *wanted && fields.iter().all(|field| status[field] == *wanted);
-        if is_reached { Ok(()) } else { Err(format!("{n_ready} of {wanted} Pods are ready, status {status}")) }
+        let pods = snapshot.all::<Pod>();
+        let mut objects = snapshot.json("apps.example.com", plural).peekable();
+        objects.peek().ok_or("no object")?;
+        for object in objects {
+            let (name, wanted, status) = (&object["metadata"]["name"], &object["spec"]["replicas"], &object["status"]);
+            let own = pods.iter().filter(|pod| pod.labels().get("app").is_some_and(|app| name == app.as_str()));
+            let n_ready = own.filter(|pod| is_ready(pod)).count();
+            if json!(n_ready) != *wanted || fields.iter().any(|field| status[field] != *wanted) {
+                return Err(format!("{name}: {n_ready} of {wanted} Pods are ready, status {status}"));
+            }
+        }
+        Ok(())
     }
+}
+
+/// Names of objects in the default namespace, each in another of the four slots of a sharded scenario.
+const NAMES: [&str; 4] = ["web", "db", "shop", "cache"];
+
+/// Returns the objects of an example once for each of [`NAMES`], with two Pods each.
+fn for_each_name(objects: &str) -> String {
+    NAMES.map(|name| objects.replace("web", name).replace("replicas: 3", "replicas: 2")).join("---\n")
 }
 
 const QUICKSTART: &str = include_str!("../../examples/quickstart/web.yaml");
@@ -59,10 +82,31 @@ fn quickstart() -> Scenario {
     quickstart_with(QUICKSTART)
 }
 
-fn podset() -> Scenario {
+const PODSET: &str = include_str!("../../examples/podset/web.yaml");
+
+fn podset_with(objects: &str) -> Scenario {
     Scenario::new(podset::app)
-        .objects(include_str!("../../examples/podset/web.yaml"))
+        .objects(objects)
         .settled("all Pods are ready", all_are_ready("podsets", &["replicas", "readyReplicas"]))
+}
+
+fn podset() -> Scenario {
+    podset_with(PODSET)
+}
+
+/// Scales all sets of [`NAMES`].
+fn all_scaled(scenario: Scenario) -> Scenario {
+    let scale = |client: Client, replicas: i32| async move {
+        for name in NAMES {
+            patch(client.clone(), "PodSet", name, json!({ "spec": { "replicas": replicas } })).await?;
+        }
+        Ok(())
+    };
+    scenario.step("scale to 1", move |client| scale(client, 1)).step_at(
+        Duration::from_millis(500),
+        "scale to 2 in between",
+        move |client| scale(client, 2),
+    )
 }
 
 fn scaled(scenario: Scenario) -> Scenario {
@@ -121,10 +165,17 @@ fn three_candidates_survive_simulated_faults() -> Scenario {
     scaled(quickstart()).instances(3)
 }
 
-/// Three replicas share the `PodSet`s: each has one owner at a time, whatever fails.
+/// Three replicas share the `PodSet`s: each has one owner at a time, whatever fails. Each slot has one of them.
 #[test]
 fn sharded_podset_survives_simulated_faults() {
-    sharded(scaled(podset()));
+    sharded(all_scaled(podset_with(&for_each_name(PODSET))));
+}
+
+#[test]
+fn names_are_in_different_slots() {
+    let slots = Slots::new(4, ShardBy::Object);
+    let used: BTreeSet<u32> = NAMES.map(|name| slots.slot_for(&ObjectKey::new(Some("default"), name))).into();
+    assert_eq!(used, slots.all().collect());
 }
 
 /// Runs a scenario with three replicas that share the keys and 16 seeds. `KCTL_SEEDS=200` runs more.
@@ -171,10 +222,16 @@ thread_local! {
 
 /// Checks that all Pods have the hash of the current data, which no other data has, and that it is registered.
 fn all_have_the_newest_data(snapshot: &Snapshot) -> Result<(), String> {
-    let config = snapshot.get::<ConfigMap>("default", "web-config").ok_or("no ConfigMap")?;
-    let policy = snapshot.json("apps.example.com", "restartpolicies").next().ok_or("no RestartPolicy")?;
+    let mut policies = snapshot.json("apps.example.com", "restartpolicies").peekable();
+    policies.peek().ok_or("no RestartPolicy")?;
+    policies.try_for_each(|policy| has_the_newest_data(snapshot, policy))
+}
+
+fn has_the_newest_data(snapshot: &Snapshot, policy: &kctl::Json) -> Result<(), String> {
+    let name = policy["metadata"]["name"].as_str().ok_or("no name")?;
+    let config = snapshot.get::<ConfigMap>("default", &format!("{name}-config")).ok_or("no ConfigMap")?;
     let registered = policy["status"]["registeredHash"].as_str().ok_or("nothing is registered")?;
-    for pod in snapshot.all::<Pod>() {
+    for pod in snapshot.all::<Pod>().iter().filter(|pod| pod.labels().get("app").is_some_and(|app| app == name)) {
         let hash = pod.annotations().get("apps.example.com/config-hash").cloned().unwrap_or_default();
         if hash != registered {
             return Err(format!("{} has the hash {hash}, and {registered} is registered", pod.name_any()));
@@ -187,14 +244,25 @@ fn all_have_the_newest_data(snapshot: &Snapshot) -> Result<(), String> {
     })
 }
 
-fn restarter() -> Scenario {
+const RESTARTER: &str = include_str!("../../examples/config-restarter/web.yaml");
+
+/// Changes the data of `NAME-config` for each name.
+fn restarter_with(objects: &str, names: &'static [&'static str]) -> Scenario {
     Scenario::new(|| config_restarter::app(REGISTRY.with(Arc::clone)))
-        .objects(include_str!("../../examples/config-restarter/web.yaml"))
+        .objects(objects)
         .settled("all Pods are ready", all_are_ready("restartpolicies", &["ready", "updated"]))
         .settled("all Pods have the newest data", all_have_the_newest_data)
-        .step("change the data", |client| {
-            patch(client, "ConfigMap", "web-config", json!({ "data": { "GREETING": "good morning" } }))
+        .step("change the data", move |client| async move {
+            for name in names {
+                let change = json!({ "data": { "GREETING": "good morning" } });
+                patch(client.clone(), "ConfigMap", &format!("{name}-config"), change).await?;
+            }
+            Ok(())
         })
+}
+
+fn restarter() -> Scenario {
+    restarter_with(RESTARTER, &["web"])
 }
 
 #[kctl::test(seeds = 24)]
@@ -202,8 +270,8 @@ fn config_restarter_survives_simulated_faults() -> Scenario {
     restarter()
 }
 
-/// Three replicas share the restarters.
+/// Three replicas share the restarters. Each slot has one of them.
 #[test]
 fn sharded_config_restarter_survives_simulated_faults() {
-    sharded(restarter());
+    sharded(restarter_with(&for_each_name(RESTARTER), &NAMES));
 }

@@ -44,9 +44,11 @@ pub(crate) enum BelongsTo {
     },
 }
 
-/// A bug in the cache of gained slots, which the simulator has to find.
+/// A bug in the cache of a sharded program, which the simulator has to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheBug {
+    /// The selected objects belong to slots that this replica does not own.
+    AnotherHash,
     /// A list for gained slots is ignored if the watch is past it.
     OvertakenListIgnored,
     /// A watch of the old slots continues after slots have moved, although the API server selects its objects.
@@ -168,14 +170,23 @@ impl Filter {
 
     fn selects(&self, key: &ObjectKey, controller: Option<&Controller<'_>>) -> bool {
         self.rules.iter().any(|rule| match (rule, controller) {
-            (BelongsTo::Itself { .. }, _) => self.share.has(key),
+            (BelongsTo::Itself { .. }, _) => self.has_primary(key),
             (BelongsTo::Controller { kind, namespaced }, Some(owner)) => {
                 let namespace = key.namespace.as_deref().filter(|_| *namespaced);
                 let is_primary = owner.group == kind.group && owner.kind == kind.kind;
-                is_primary && self.share.has(&ObjectKey::new(namespace, owner.name))
+                is_primary && self.has_primary(&ObjectKey::new(namespace, owner.name))
             }
             (BelongsTo::Controller { .. }, None) => false,
         })
+    }
+
+    /// Returns `true` if a primary belongs to a slot of this replica.
+    fn has_primary(&self, key: &ObjectKey) -> bool {
+        if self.bug == Some(CacheBug::AnotherHash) {
+            let namespace = key.namespace.as_ref().map(|namespace| format!("{namespace}-x"));
+            return self.share.has(&ObjectKey::new(namespace.as_deref(), &format!("{}-x", key.name)));
+        }
+        self.share.has(key)
     }
 }
 

@@ -6,6 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kctl_runtime::{
     manifest::{self, KindSpec},
     reconcile::{Error, Result},
+    shard::SLOTS_MAX,
     spec::{self, ControllerSpec},
 };
 #[cfg(feature = "testing")]
@@ -189,6 +190,9 @@ impl App {
     pub(super) fn check(&self) -> Result<()> {
         // The service account, the roles and the Lease have this name.
         super::names::name(&self.name).map_err(|what| Error::from(format!("App::new(\"{}\"): {what}", self.name)))?;
+        if let Some((slots, _by)) = self.shards.filter(|(slots, _by)| *slots > SLOTS_MAX) {
+            return Err(Error::from(format!("App::sharded({slots}, …): at most {SLOTS_MAX} slots are possible")));
+        }
         #[cfg(feature = "karmada")]
         kctl_interpreter::function::Functions::new(self.interpreters.clone())?;
         #[cfg(feature = "webhook")]

@@ -55,3 +55,16 @@ impl App {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_slots_are_rejected() {
+        let check = |slots| App::new("idler").sharded(slots, ShardBy::Object).check();
+        check(256).unwrap();
+        let error = check(257).unwrap_err().to_string();
+        assert_eq!(error, "App::sharded(257, …): at most 256 slots are possible");
+    }
+}

@@ -234,7 +234,7 @@ fn table(app: &str, leases: &[Lease], slots: impl IntoIterator<Item = u32>, now:
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         lines.push([slot.to_string(), owner, or_dash(seat), or_dash(renewed), moves]);
     }
-    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or_default();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
     let widths: Vec<usize> = (0..5).map(width).collect();
     let padded = lines.iter().map(|line| {
         let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
@@ -313,6 +313,17 @@ SLOT  OWNER  SEAT  RENEWED                       MOVES
 1     -      -     2026-01-01T00:00:00Z          2
 ";
         assert_eq!(overview("web", "shards-2-by-object-v2", &all, at(16)), expired);
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_letters() {
+        let all = [lease("web-slot-0", "größe-1"), lease("web-slot-1", "b")];
+        let table = "\
+SLOT  OWNER    SEAT  RENEWED               MOVES
+0     größe-1  -     2026-01-01T00:00:00Z  2
+1     b        -     2026-01-01T00:00:00Z  2
+";
+        assert_eq!(overview("web", "shards-2-by-object-v2", &all, at(1)), table);
     }
 
     #[test]

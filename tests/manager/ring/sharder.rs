@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use kctl::{
     Json,
-    apiserver::ApiServer,
+    apiserver::{ApiServer, User},
     json,
     k8s::{
         api::{admissionregistration::v1::MutatingWebhookConfiguration, coordination::v1::Lease},
@@ -34,7 +34,10 @@ const STEP: Duration = Duration::from_millis(250);
 #[derive(Clone)]
 pub(super) struct Sharder {
     server: ApiServer,
+    /// For its Leases and the webhook configuration.
     client: Client,
+    /// For the objects of the ring.
+    objects: Client,
 }
 
 /// Returns the state of a shard by its Lease (`pkg/sharding/leases/state.go`).
@@ -79,7 +82,7 @@ fn hash_key(resource: &str, object: &Json) -> Option<String> {
 impl Sharder {
     pub(super) async fn start(server: &ApiServer) -> Self {
         let client = Client::new(server.service(), "default");
-        let sharder = Self { server: server.clone(), client };
+        let sharder = Self { server: server.clone(), objects: client.clone(), client };
         let webhook = sharder.clone();
         server.serve_webhook(HOST, move |request: Request<Bytes>| {
             let response = webhook.admit(&serde_json::from_slice(request.body()).unwrap());
@@ -105,6 +108,12 @@ impl Sharder {
         let configs = Api::<MutatingWebhookConfiguration>::all(sharder.client.clone());
         configs.create(&PostParams::default(), &kctl::from_json(config).unwrap()).await.unwrap();
         sharder
+    }
+
+    /// Lists and patches the objects of the ring as this user.
+    pub(super) fn as_user(mut self, user: User) -> Self {
+        self.objects = Client::new(self.server.service_as(user), "default");
+        self
     }
 
     /// Runs until the future is dropped.
@@ -175,8 +184,9 @@ impl Sharder {
                 kind: kind.into(),
                 plural: resource.into(),
             };
-            let objects = Api::<DynamicObject>::default_namespaced_with(self.client.clone(), &of);
-            for object in objects.list(&ListParams::default()).await.unwrap() {
+            let objects = Api::<DynamicObject>::default_namespaced_with(self.objects.clone(), &of);
+            let Ok(listed) = objects.list(&ListParams::default()).await else { continue };
+            for object in listed {
                 let json = serde_json::to_value(&object).unwrap();
                 let Some(desired) = hash_key(resource, &json).and_then(|key| highest_weight_shard(&key, &available))
                 else {

@@ -2,9 +2,9 @@
 
 use kctl::{manager::Manager, prelude::*};
 use kctl_tests::{Fault, RequestSummary};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use super::{ShardWorld, shards};
+use super::{N_KEYS, N_SLOTS, ShardWorld, shards};
 use crate::{lease_candidates::advance_seconds, replicas::Replica};
 
 #[tokio::test(start_paused = true)]
@@ -68,6 +68,53 @@ async fn stopped_replica_keys_move_within_a_second() {
     assert!(took < Duration::from_secs(1), "{took:?}");
     world.check_nothing_ran_twice();
     assert_eq!(world.leases().await["podset-seat-0"], "", "its seat is free for the next replica");
+}
+
+/// A write without a response may still arrive, so the next owner waits for it. The other slots are worked on.
+#[tokio::test(start_paused = true)]
+async fn unanswered_write_delays_hand_over_of_slot() {
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
+    let a = world.start("a").await;
+    world.wait_until_reconciled_at(0).await;
+    a.faults.add(Fault::LoseResponse, |request: &RequestSummary| {
+        request.path.contains("/secrets") && request.method == "PATCH"
+    });
+    world.change(1).await;
+    advance_seconds(1).await;
+    a.faults.clear();
+    let b = world.start("b").await;
+    advance_seconds(3).await;
+    world.change(2).await;
+    advance_seconds(1).await;
+    assert_eq!(b.n_owned(), 0, "writes of all slots may still be in flight");
+    let n_reconciled = world.reconciled_at(2).0;
+    assert!(n_reconciled > 0 && n_reconciled < N_KEYS, "{n_reconciled} of {N_KEYS} keys are in slots that do not move");
+    advance_seconds(10).await;
+    assert!(b.n_owned() > 0 && a.n_owned() + b.n_owned() == 8, "{} and {}", a.n_owned(), b.n_owned());
+    world.wait_until_reconciled_at(2).await;
+    world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_reconciles_are_cut_off_at_hand_over() {
+    let world = ShardWorld::new(Duration::from_secs(60)).await;
+    let limited = |name: &'static str| {
+        move |manager: Manager, client| {
+            manager.graceful_timeout(Some(Duration::from_secs(2))).shard(client, shards(name, N_SLOTS)).unwrap()
+        }
+    };
+    let a = world.start_by("a", limited("a")).await;
+    advance_seconds(3).await;
+    let (b, start) = (world.start_by("b", limited("b")).await, Instant::now());
+    // The next owner repeats what was cut off.
+    while world.seen.lock().n_runs.values().all(|n| *n == 1) {
+        sleep(Duration::from_millis(100)).await;
+    }
+    let took = start.elapsed();
+    assert!(took > Duration::from_secs(2) && took < Duration::from_secs(5), "{took:?}");
+    advance_seconds(1).await;
+    assert!(b.n_owned() > 0 && a.n_owned() + b.n_owned() == 8, "{} and {}", a.n_owned(), b.n_owned());
+    world.check_nothing_ran_twice();
 }
 
 /// A stop that polls without waiting would hold up the simulated time, and this test would not end.

@@ -162,6 +162,13 @@ fn replicas_that_hash_differently_are_found() {
     check_found(&sharded::bug(Planted::AnotherHash), &sharded::twin(), WithoutFaults, "only the owner writes");
 }
 
+/// The objects of a slot are in no cache of its owner.
+#[test]
+fn caches_that_hash_differently_are_found() {
+    let twin = sharded::by_namespace(ShardBy::Namespace);
+    check_found(&twin.clone().plant(Planted::CacheHash), &twin, WithoutFaults, "each site reached its version");
+}
+
 /// The correct cache passes the seeds that the bug needs.
 #[test]
 fn cache_that_ignores_overtaken_lists_is_found() {

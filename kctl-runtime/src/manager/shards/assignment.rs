@@ -103,6 +103,17 @@ mod tests {
         assert_eq!([1, 2, 3, 4, 5, 6, 7].map(|n| moves(64, n)), [32, 25, 17, 17, 13, 14, 10]);
     }
 
+    #[test]
+    fn leaving_seat_moves_little_more_than_its_share() {
+        let moves = |n_seats: u32, leaves: u32| {
+            let (before, live): (_, BTreeSet<u32>) =
+                (owners(24, &(0..n_seats).collect()), (0..n_seats).filter(|seat| *seat != leaves).collect());
+            before.iter().zip(owners(24, &live)).filter(|(before, after)| **before != *after).count()
+        };
+        // The shares are 8, 6 and 5.
+        assert_eq!([moves(3, 1), moves(4, 1), moves(5, 2)], [9, 7, 6]);
+    }
+
     proptest! {
         #[test]
         fn all_slots_are_assigned_in_equal_shares(
@@ -128,7 +139,7 @@ mod tests {
             let (before, mut with) = (owners(128, &live), live.clone());
             with.insert(joins);
             let moved = before.iter().zip(owners(128, &with)).filter(|(before, after)| **before != *after).count();
-            prop_assert!(moved <= 4 * 128 / with.len(), "{moved} moved to one of {}", with.len());
+            prop_assert!(moved <= 3 * 128 / with.len(), "{moved} moved to one of {}", with.len());
         }
     }
 }

@@ -145,6 +145,7 @@ impl Coordinator {
     /// Limits the caches of these controllers to the slots of this replica where their readers allow it.
     pub(in crate::manager) fn limit_caches<'a>(&self, envs: impl Iterator<Item = &'a Arc<Env>>, whole: &[Kind]) {
         let bug = match self.planted {
+            planted if Planted::CacheHash.is_in(planted) => Some(CacheBug::AnotherHash),
             planted if Planted::OvertakenListIgnored.is_in(planted) => Some(CacheBug::OvertakenListIgnored),
             planted if Planted::WatchKept.is_in(planted) => Some(CacheBug::WatchKept),
             _ => None,

@@ -17,6 +17,8 @@ use super::assignment::preferred_seats;
 const UNREQUESTED_SLOT_DELAY: Duration = Duration::from_secs(1);
 /// Retry periods for which a slot that another replica asks for has no owner.
 const PERIODS_TO_TAKE: u32 = 2;
+/// Lease durations for which a slot is kept at most, after its preferred owner repeatedly did not take it.
+const KEEP_FACTOR_MAX: u32 = 16;
 
 /// The seats as one replica sees them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,7 +53,7 @@ pub(super) struct Division {
     n_slots: u32,
     /// The retry period of the Leases.
     period: Duration,
-    /// Time for which a slot is kept that another replica asked for and did not take.
+    /// Time for which a slot is kept that another replica asked for and did not take, the first time.
     keep: Duration,
     seats: Seats,
     /// The preferred owner of each slot; empty without a live seat.
@@ -62,8 +64,19 @@ pub(super) struct Division {
     by_any: Vec<bool>,
     /// Slots without an owner that another replica should own, and since when.
     free_since: BTreeMap<u32, Instant>,
-    /// Slots that this replica keeps although another replica asks for them, and until when.
-    kept_until: BTreeMap<u32, Instant>,
+    /// Slots that this replica keeps, or has kept, although another replica asks for them.
+    kept: BTreeMap<u32, Kept>,
+}
+
+/// A slot that a replica asked for and did not take, so this replica took it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kept {
+    /// The preferred owner, which is offered the slot again at [`until`](Self::until).
+    owner: Option<u32>,
+    until: Instant,
+    /// How long the slot is kept: it doubles up to [`KEEP_FACTOR_MAX`] times the first period, because each offer moves
+    /// the slot twice.
+    period: Duration,
 }
 
 impl Division {
@@ -78,7 +91,7 @@ impl Division {
             by_preferred: Vec::new(),
             by_any: Vec::new(),
             free_since: BTreeMap::new(),
-            kept_until: BTreeMap::new(),
+            kept: BTreeMap::new(),
         }
     }
 
@@ -126,16 +139,15 @@ impl Division {
         if is_own || holder != SlotHolder::Free {
             self.free_since.remove(&slot);
         }
-        if is_own || holder == SlotHolder::Other {
-            self.kept_until.remove(&slot);
-        }
         if is_own {
+            self.kept.remove(&slot);
             return true;
         }
         match holder {
             SlotHolder::Other => false,
             SlotHolder::ThisReplica => {
-                let is_kept = self.kept_until.get(&slot).is_some_and(|until| *until > now);
+                let owner = self.owners.get(index).copied();
+                let is_kept = self.kept.get(&slot).is_some_and(|kept| kept.owner == owner && kept.until > now);
                 is_kept || !self.by_preferred.get(index).copied().unwrap_or_default()
             }
             SlotHolder::Free if self.seats.own.is_none() => false,
@@ -143,11 +155,26 @@ impl Division {
                 let since = *self.free_since.entry(slot).or_insert(now);
                 let is_over = now >= since + self.takeover_delay(index);
                 if is_over && self.by_any[index] {
-                    self.kept_until.insert(slot, now + self.keep);
+                    self.keep(slot, now);
                 }
                 is_over
             }
         }
+    }
+
+    /// Keeps a slot that its preferred owner did not take. Each time that the same owner does not take it, it is kept for
+    /// twice as long.
+    fn keep(&mut self, slot: u32, now: Instant) {
+        let owner = self.owners.get(slot as usize).copied();
+        let (first, longest) = (self.keep, self.keep * KEEP_FACTOR_MAX);
+        let is_recent = |kept: &&Kept| kept.owner == owner && now < kept.until + longest;
+        let period = match self.kept.get(&slot).filter(is_recent) {
+            // The Lease of this offer is not acquired yet.
+            Some(kept) if kept.until > now => kept.period,
+            Some(kept) => (kept.period * 2).min(longest),
+            None => first,
+        };
+        self.kept.insert(slot, Kept { owner, until: now + period, period });
     }
 
     /// Returns how long a slot has no owner before any replica takes it. A replica that asks for none takes it last:
@@ -162,7 +189,7 @@ impl Division {
     /// Returns the next time at which [`wants`](Self::wants) changes its result without a new observation.
     pub(super) fn next_change(&self, now: Instant) -> Option<Instant> {
         let free = self.free_since.iter().map(|(slot, since)| *since + self.takeover_delay(*slot as usize));
-        free.chain(self.kept_until.values().copied()).filter(|at| *at > now).min()
+        free.chain(self.kept.values().map(|kept| kept.until)).filter(|at| *at > now).min()
     }
 }
 
@@ -231,6 +258,35 @@ mod tests {
         assert_eq!(wanted(&mut division, SlotHolder::Free, taken_at).len(), 16);
         assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, taken_at + LEASE - PERIOD).len(), 16);
         assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, taken_at + LEASE), own, "it is offered again");
+    }
+
+    #[test]
+    fn slot_is_offered_ever_less_to_same_seat() {
+        let mut now = Instant::now();
+        let mut division = division(Some(0), &[0, 1], &[]);
+        // Seat 2 has the slot once it has taken the place of seat 1.
+        let of_next = preferred_by(2, &[0, 2]);
+        let slot = preferred_by(1, &[0, 1]).into_iter().find(|slot| of_next.contains(slot)).unwrap();
+        let take = |division: &mut Division, now: &mut Instant| {
+            assert!(!division.wants(slot, SlotHolder::Free, *now));
+            *now += PERIODS_TO_TAKE * PERIOD;
+            assert!(division.wants(slot, SlotHolder::Free, *now));
+            assert!(division.wants(slot, SlotHolder::Free, *now), "the same offer");
+        };
+        let mut kept = Vec::new();
+        for _ in 0..7 {
+            take(&mut division, &mut now);
+            let since = now;
+            while division.wants(slot, SlotHolder::ThisReplica, now) {
+                now += PERIOD / 2;
+            }
+            kept.push((now - since).as_secs());
+        }
+        assert_eq!(kept, [15, 30, 60, 120, 240, 240, 240]);
+        take(&mut division, &mut now);
+        assert!(division.wants(slot, SlotHolder::ThisReplica, now));
+        division.divide(Seats { own: Some(0), live: vec![0, 2], asks: true, ..Seats::default() });
+        assert!(!division.wants(slot, SlotHolder::ThisReplica, now), "another seat is offered the slot at once");
     }
 
     #[test]

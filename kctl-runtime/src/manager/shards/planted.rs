@@ -9,6 +9,8 @@ pub enum Planted {
     HandOverAtOnce,
     /// Each replica uses another hash to divide the keys.
     AnotherHash,
+    /// Each cache selects its objects by another hash than the queue and the write permit use.
+    CacheHash,
     /// A cache ignores the list for gained slots if its watch is past it.
     OvertakenListIgnored,
     /// A watch that the API server limits to the slots of its request continues after slots have moved.
