@@ -269,6 +269,8 @@ fn main_template() -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     const APP: &str = "App::new(\"web-site2\")\n        .version(env!(\"CARGO_PKG_VERSION\"))";
@@ -322,6 +324,28 @@ mod tests {
         };
         let readme = command("README.md");
         assert_eq!(command(WORKFLOW), format!("{readme} --check"));
+    }
+
+    /// `dev`, a default feature, would compile the embedded API server and the simulator.
+    #[test]
+    fn readme_runs_on_clusters_without_default_features() {
+        let files = project(&options("web")).unwrap();
+        let text = |file: &str| &files.iter().find(|(name, _)| *name == file).unwrap().1;
+        assert!(text("Cargo.toml").contains("\ndefault = [\"dev\"]\n"));
+        let runs: Vec<&str> = text("README.md").lines().filter(|line| line.ends_with(" -- run")).collect();
+        assert_eq!(runs, ["    cargo run --no-default-features -- run"]);
+    }
+
+    #[test]
+    fn readme_names_every_addition() {
+        let readme = FILES.iter().find(|(file, _)| *file == "README.md").unwrap().1;
+        let kctl = crate::Cli::command();
+        let additions = kctl.find_subcommand("add").unwrap().get_subcommands();
+        let names: Vec<&str> = additions.map(clap::Command::get_name).collect();
+        assert!(names.len() > 2, "{names:?}");
+        for name in names {
+            assert!(readme.contains(&format!("`kctl add {name} ")), "{name}");
+        }
     }
 
     #[test]

@@ -11,8 +11,8 @@ the final state:
 
     cargo test
 
-`kctl add controller NAME` and `kctl add webhook KIND` add to the project. The [concepts](https://github.com/kctl-rs/kctl/blob/main/guide/concepts.md)
-explain the loop, and the [recipes](https://github.com/kctl-rs/kctl/blob/main/guide/recipes/README.md) are complete controllers with tests.
+`kctl add controller NAME`, `kctl add webhook KIND` and `kctl add version VERSION` add to the project. The
+[concepts](https://github.com/kctl-rs/kctl/blob/main/guide/concepts.md) explain the loop, and the [recipes](https://github.com/kctl-rs/kctl/blob/main/guide/recipes/README.md) are complete controllers with tests.
 
 `rust-toolchain.toml` pins the version of Rust, and the `Dockerfile` the same one, so that a new release of Rust does not break CI. To
 move, change both and fix what clippy reports.
@@ -21,11 +21,12 @@ With `.github/dependabot.yml`, GitHub proposes new versions of crates, images an
 
 `KUBECONFIG=/dev/null cargo test` also keeps other clients in your code away from a real cluster; `dev` does that by itself.
 
-Run it on this machine, against the cluster of your kubeconfig:
+Run it on this machine, against the cluster of your kubeconfig. As in the image, `--no-default-features` leaves out the embedded API server
+and the simulator:
 
     cargo run -- generate-crds | kubectl apply --server-side -f -
     kubectl apply -f sample.yaml
-    cargo run -- run
+    cargo run --no-default-features -- run
 
 With webhooks or several versions of a kind, the API server also has to reach the program:
 [on a workstation](https://github.com/kctl-rs/kctl/blob/main/guide/webhooks.md#certificates), that takes one more file.

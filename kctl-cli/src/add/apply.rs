@@ -39,7 +39,7 @@ impl Project {
         let root = without_start(&whole);
         let start = &whole[..whole.len() - root.len()];
         self.check_names(added, root)?;
-        let changed_root = Self::changed_root(root, added).map(|text| Change {
+        let changed_root = self.changed_root(root, added).map(|text| Change {
             path: self.root.clone(),
             old: whole.clone(),
             new: format!("{start}{text}"),
@@ -115,13 +115,14 @@ impl Project {
     }
 
     /// Returns the source of the app with the module and the call, or `None` without a place for them.
-    fn changed_root(root: &str, added: &Added) -> Option<String> {
+    fn changed_root(&self, root: &str, added: &Added) -> Option<String> {
         let module = |text: &str| source::module(text, &added.module);
         let call = |text: &str| source::find_call_site(text, &added.call);
         let text = insert(root, module).and_then(|text| insert(&text, call)).filter(|text| source::parses(text))?;
         // A formatted file is formatted again; the layout of any other file is the user's.
-        let is_formatted = format_source(root).is_some_and(|formatted| formatted == root);
-        Some(is_formatted.then(|| format_source(&text)).flatten().unwrap_or(text))
+        let format = |text: &str| format_source(text, &self.root);
+        let is_formatted = format(root).is_some_and(|formatted| formatted == root);
+        Some(is_formatted.then(|| format(&text)).flatten().unwrap_or(text))
     }
 
     /// Returns the change of `Cargo.toml` that adds the features of the new code, `None` if it has them. Lines without a place

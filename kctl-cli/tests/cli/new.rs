@@ -206,16 +206,54 @@ fn version_of_rust_is_pinned_once() {
     }
 }
 
+/// Returns rustfmt for the program of a project and its modules, as `cargo fmt` runs it: with the edition of the manifest.
+fn rustfmt(project: &Path, edition: &str) -> Command {
+    let mut rustfmt = Command::new("rustfmt");
+    rustfmt.args(["--edition", edition, "src/main.rs"]).current_dir(project);
+    rustfmt
+}
+
+fn assert_formatted(project: &Path, edition: &str) {
+    let output = rustfmt(project, edition).arg("--check").output().expect("rustfmt is a component of the toolchain");
+    assert!(output.status.success(), "{}: {}", project.display(), String::from_utf8_lossy(&output.stdout));
+}
+
 #[test]
 fn generated_code_has_the_default_format() {
     let folder = Folder::new("format");
     for name in ["web", "a-project-with-a-name-that-makes-lines-long"] {
         create_project(&folder.0, &[name, "--vcs", "none"]);
-        let mut check = Command::new("rustfmt");
-        check.args(["--edition", "2024", "--check", "src/main.rs"]).current_dir(folder.0.join(name));
-        let output = check.output().expect("rustfmt is a component of the toolchain");
-        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
+        assert_formatted(&folder.0.join(name), "2024");
     }
+}
+
+#[test]
+fn generated_code_has_the_settings_above_it() {
+    let folder = Folder::new("settings");
+    fs::write(folder.0.join("rustfmt.toml"), "max_width = 120\n").unwrap();
+    create_project(&folder.0, &["web", "--vcs", "none"]);
+    assert_formatted(&folder.0.join("web"), "2024");
+}
+
+/// With the second module, `main.rs` has to be found formatted: only then rustfmt sorts the lines `mod …;`.
+#[test]
+fn added_code_has_the_format_of_its_project() {
+    let folder = Folder::new("project-format");
+    create_project(&folder.0, &["web", "--vcs", "none"]);
+    let (project, edition) = (folder.0.join("web"), "2021");
+    fs::write(project.join(".rustfmt.toml"), "max_width = 120\n").unwrap();
+    let manifest = fs::read_to_string(project.join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("edition = \"2024\""), "{manifest}");
+    fs::write(project.join("Cargo.toml"), manifest.replace("edition = \"2024\"", "edition = \"2021\"")).unwrap();
+    assert!(rustfmt(&project, edition).status().unwrap().success());
+    for name in ["tea-room", "bar"] {
+        let mut kctl = Command::new(env!("CARGO_BIN_EXE_kctl"));
+        let output = kctl.args(["add", "controller", name]).current_dir(&project).output().unwrap();
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_formatted(&project, edition);
+    }
+    let main = fs::read_to_string(project.join("src/main.rs")).unwrap();
+    assert!(main.contains("mod bar;\nmod tea_room;\n"), "{main}");
 }
 
 #[test]
