@@ -76,11 +76,16 @@
 //! ```
 //!
 //! The guide has the [options, certificates and
-//! metrics](https://github.com/kctl-rs/kctl/blob/main/guide/webhooks.md). A program that registers webhooks itself finds
-//! their configurations as values in [`kctl_webhook::admission`].
+//! metrics](https://github.com/kctl-rs/kctl/blob/main/guide/webhooks.md). A program that serves webhooks itself gets their
+//! [`Routes`] from [`App::webhook_routes`](crate::App::webhook_routes), which count calls in [`Metrics`]. A program that
+//! registers webhooks itself finds their configurations as values in [`kctl_webhook::admission`].
 
 #[doc(inline)]
-pub use kctl_webhook::admission::{Admission, Admits, Denial, Invalid, Operation, User, Webhook};
+pub use kctl_webhook::{
+    Metrics,
+    admission::{Admission, Admits, Denial, Invalid, Operation, User, Webhook},
+    server::Routes,
+};
 
 /// Names used by generated code. Not part of the API: it changes without notice.
 #[doc(hidden)]

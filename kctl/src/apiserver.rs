@@ -13,8 +13,21 @@
 #[doc(inline)]
 pub use kctl_apiserver::{
     ApiServer, Body, Change, Controller, ControllerOptions, FeatureGates, InProcess, Listening, RequestRecord,
-    ServeOptions, User, faults,
+    ServeOptions, User,
 };
 #[cfg(feature = "dev")]
 #[doc(inline)]
 pub use kctl_workloads::{Kubelet, Workloads};
+
+/// Faults: requests and watches that fail, as rules that repeat exactly.
+///
+/// [`Faults`](faults::Faults) has the [`Rule`](faults::Rule)s. A rule injects a [`RequestFault`](faults::RequestFault) or an
+/// [`EventFault`](faults::EventFault). [`ApiServer::faulty`] applies them to a client in the same process, and
+/// [`Listening::with_faults`] to clients of other processes.
+pub mod faults {
+    #[doc(inline)]
+    pub use kctl_apiserver::faults::{
+        Connection, ConnectionResetError, EventFault, EventSummary, Fault, Faults, Faulty, Moment, RequestFault,
+        RequestSummary, Rule, Seen, StaleState,
+    };
+}

@@ -106,11 +106,11 @@ pub mod chain {
 /// Functions as a layer. [`Functions`](function::Functions) takes functions with
 /// [`#[interpreter]`](macro@interpreter) by their names.
 ///
-/// Compile errors name the traits of objects and of the types that a function may return. They and the rules of
-/// [`App::interpreters`](crate::App::interpreters) are in [`kctl_interpreter::function`].
+/// Each function becomes a [`Rule`](function::Rule), which [`App::interpreters`](crate::App::interpreters) also returns. Compile
+/// errors name the traits of objects and of the types that a function may return. They are in [`kctl_interpreter::function`].
 pub mod function {
     #[doc(inline)]
-    pub use kctl_interpreter::function::{ClusterStatus, Functions, StatusItem};
+    pub use kctl_interpreter::function::{ClusterStatus, Functions, Rule, StatusItem};
 }
 
 /// Group, version and kind: the key of rules in layers.

@@ -54,6 +54,18 @@ pub mod manager {
         #[doc(inline)]
         pub use kctl_runtime::manager::ring::RingConfig;
     }
+
+    /// The certificate of the metrics: see [`Manager::serve_metrics_securely`].
+    pub mod serve {
+        #[doc(inline)]
+        pub use kctl_runtime::manager::serve::Certificate;
+    }
+
+    /// Slots that replicas share: see [`Manager::shard`].
+    pub mod shards {
+        #[doc(inline)]
+        pub use kctl_runtime::manager::shards::ShardConfig;
+    }
 }
 
 /// Watches of kinds that are named at run time: see [`Env::watches`](crate::app::Env::watches).

@@ -1,5 +1,7 @@
 //! Charts of `generate-manifests --helm`, rendered, installed, upgraded and uninstalled by Helm.
 
+mod values;
+
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -346,12 +348,7 @@ async fn check_chart_install(mut cluster: Cluster) {
     // The last upgrade below turns leader election off, and its notes have no command for a Lease.
     let notes = helm.run(&format!("get notes {RELEASE}")).await;
 
-    // Run the program with a token of the release's ServiceAccount. `start_applied` checks that its permissions match the
-    // roles.
-    let program = programs().join("podset");
-    let options = DeployOptions::default();
-    let program =
-        Program::start_applied(cluster, &program, &namespace, manifests.clone(), Folder::new(), options).await;
+    let program = start_podset(cluster, &namespace, &manifests).await;
     let set = of_namespace(PODSET, &namespace).remove(0);
     cluster.apply_soon(&set, &namespace).await;
     let ready = || async { cluster.get(&set, &namespace).await.unwrap()["status"]["readyReplicas"] == json!(3) };
@@ -381,23 +378,41 @@ async fn check_chart_install(mut cluster: Cluster) {
     let crd = find("CustomResourceDefinition");
     wait_until_gone(cluster, &upgraded, &namespace).await;
     assert!(cluster.get(&crd, "").await.is_some() && cluster.get(&set, &namespace).await.is_some(), "CRDs are kept");
-    // The program created it, and the next install waits for Pods that still hold it. The notes of the install have the
-    // command that deletes it.
-    let lease = format!("{RELEASE}-podset");
-    assert_eq!(leases(cluster, &namespace).await, [&*lease]);
+    let lease = assert_lease_is_left(cluster, &namespace).await;
     let command = format!("kubectl --namespace {namespace} delete lease {lease}");
-    assert!(notes.lines().any(|line| line.trim() == command), "{notes}");
-    let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": lease } });
-    cluster.delete(&lease, &namespace).await;
+    assert!(notes.lines().any(|line| line.trim() == command), "the notes of the install: {notes}");
 
     // The next install adopts the kept CRD. With `crds.keep=false`, uninstall deletes it.
     helm.run(&format!("install {RELEASE} {chart} --set crds.keep=false")).await;
+    let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
+    let program = start_podset(cluster, &namespace, &manifests).await;
+    until("the program leads", || async { leases(cluster, &namespace).await == [&*lease] }).await;
+    program.stop().await;
     helm.run(&format!("uninstall {RELEASE} --wait")).await;
     until("the CRD is gone", || async { cluster.get(&crd, "").await.is_none() }).await;
     wait_until_gone(cluster, &upgraded, &namespace).await;
-    assert_eq!(leases(cluster, &namespace).await, [] as [&str; 0], "uninstalled without leftovers");
+    assert_lease_is_left(cluster, &namespace).await;
     let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
     cluster.delete(&space, "").await;
+}
+
+/// Runs the program of a release with a token of its `ServiceAccount`. `start_applied` checks that its permissions match the
+/// roles.
+async fn start_podset<'a>(cluster: &'a Cluster, namespace: &str, manifests: &[Json]) -> Program<'a> {
+    let (program, options) = (programs().join("podset"), DeployOptions::default());
+    Program::start_applied(cluster, &program, namespace, manifests.to_vec(), Folder::new(), options).await
+}
+
+/// Checks that an uninstall left the Lease alone, deletes it as the notes say, and returns its name.
+///
+/// The program created it, and the next install waits for Pods that still hold it.
+async fn assert_lease_is_left(cluster: &Cluster, namespace: &str) -> String {
+    let name = format!("{RELEASE}-podset");
+    assert_eq!(leases(cluster, namespace).await, [&*name]);
+    let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": name } });
+    cluster.delete(&lease, namespace).await;
+    assert_eq!(leases(cluster, namespace).await, [] as [&str; 0], "no other Lease");
+    name
 }
 
 /// Waits until this many Pods of the release run with its `ServiceAccount`.

@@ -1,7 +1,7 @@
 //! One replica of a rolling update, as a program: keeps a `Secret` for each `ConfigMap` that has a state.
 //!
 //! It records in a journal, which all replicas share, when it begins and ends to reconcile a key. The state `block`
-//! blocks the thread.
+//! blocks the thread. The variable `SHARDED` makes it a sharded app, whose chart differs.
 
 use std::{
     fs::{File, OpenOptions},
@@ -9,7 +9,7 @@ use std::{
     time::SystemTime,
 };
 
-use kctl::prelude::*;
+use kctl::{app::ShardBy, prelude::*};
 
 #[controller(of = ConfigMap, owns = Secret(apply), concurrency = 8, converged = is_done)]
 struct ReplicaConfigs {
@@ -61,5 +61,6 @@ async fn main() -> Result<()> {
         let journal = OpenOptions::new().append(true).create(true).open(std::env::var("JOURNAL")?)?;
         Ok(ReplicaConfigs { replica: std::env::var("REPLICA")?, journal })
     });
+    let app = if std::env::var_os("SHARDED").is_some() { app.sharded(8, ShardBy::Object) } else { app };
     app.main().await
 }

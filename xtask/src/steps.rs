@@ -208,7 +208,7 @@ pub(crate) fn helm(gate: &mut Gate) -> Result {
     let Some(path) = path_with_helm(gate) else { return Ok(()) };
     cargo_test(&["--test", "deploy", "helm::", "--", "--ignored", "--skip", "on_a_real_server"])
         .env("PATH", path)
-        .tests(&mut gate.ledger, 8)
+        .tests(&mut gate.ledger, 10)
 }
 
 /// Renders the charts of the examples with Helm 3. It is not a step of the gate, because Go takes minutes to build a second
@@ -223,6 +223,8 @@ pub(crate) fn helm_3(gate: &mut Gate) -> Result {
         "helm::wrong_values",
         "helm::numbers_in_values",
         "helm::values_for_particular",
+        "helm::values::each_value",
+        "helm::values::values_turn",
         "helm::hand_edits",
     ];
     cargo_test(&["--test", "deploy", "--", "--ignored"])

@@ -70,6 +70,8 @@ pub(super) struct Chart {
     /// The name in `Chart.yaml`.
     name: String,
     version: Option<String>,
+    /// `true` if the Pods wait for a Secret that a person has to create: see [`Parts::needs_secret`].
+    needs_secret: bool,
     /// The CRDs as objects.
     pub(super) definitions: Vec<Manifest>,
 }
@@ -121,10 +123,10 @@ pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
             template("not .Values.certManager.enabled").file(include_str!("helm/secret.yaml"))
         });
     }
-    add("templates/NOTES.txt", notes(app, &options.name, &parts.definitions));
-    let items = items(&options, &parts);
+    add("templates/NOTES.txt", notes(app, &options.name, &parts));
+    let (items, needs_secret) = (items(&options, &parts), parts.needs_secret());
     let Parts { definitions, .. } = parts;
-    Ok(Chart { files, items, name: options.name, version: app.version.clone(), definitions })
+    Ok(Chart { files, items, name: options.name, version: app.version.clone(), needs_secret, definitions })
 }
 
 /// The ingress of the webhooks in the `NetworkPolicy`.
@@ -202,7 +204,8 @@ fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, S
 /// off.
 ///
 /// An app without kinds has no values `crds.…`, and Helm fails on a field of a missing section.
-fn notes(app: &App, chart: &str, definitions: &[Manifest]) -> String {
+fn notes(app: &App, chart: &str, parts: &Parts) -> String {
+    let definitions = &parts.definitions;
     let converts = |crd: &&Manifest| crd.object["spec"]["conversion"]["strategy"] == "Webhook";
     let names = definitions.iter().filter(converts).filter_map(|crd| crd.object["metadata"]["name"].as_str());
     let patch = r#"{"spec":{"conversion":{"strategy":"None","webhook":null}}}"#;
@@ -212,10 +215,23 @@ fn notes(app: &App, chart: &str, definitions: &[Manifest]) -> String {
         .concat();
     let conversions = if patches.is_empty() { String::new() } else { format!("{CONVERSIONS}\n{patches}") };
     let crds = if definitions.is_empty() { String::new() } else { CRDS.replace("KCTL-CONVERSIONS\n", &conversions) };
-    let text = include_str!("helm/NOTES.txt").replace("KCTL-CRDS\n", &crds);
+    let secret = if parts.needs_secret() { SECRET } else { "" };
+    let text = include_str!("helm/NOTES.txt").replace("KCTL-SECRET\n", secret).replace("KCTL-CRDS\n", &crds);
     let text = text.replace("KCTL-CHART.", &format!("{chart}.")).replace("KCTL-APP", &app.name);
     format!("{} */ -}}}}\n{text}", template::GENERATED)
 }
+
+/// The note about the Secret of a certificate that neither the program nor the chart makes.
+const SECRET: &str = "{{- if not .Values.certManager.enabled }}
+
+The Pods start when you have created the Secret of their certificate, which has to be valid for the host
+{{ include \"KCTL-CHART.fullname\" . }}.{{ .Release.Namespace }}.svc:
+
+  kubectl --namespace {{ .Release.Namespace }} create secret tls {{ include \"KCTL-CHART.fullname\" . }}-webhook-tls --cert tls.crt --key tls.key
+
+With certManager.enabled, cert-manager creates a Secret instead.
+{{- end }}
+";
 
 /// The note about CRDs, with a placeholder for [`CONVERSIONS`].
 const CRDS: &str = "{{- if and .Values.crds.enabled .Values.crds.keep }}
@@ -307,6 +323,15 @@ impl Parts {
             by_cert_manager: Issuance::from_container(&pod["containers"][0], &pod),
             pod: own_pod,
         })
+    }
+
+    /// Returns `true` if the Pods mount a Secret that nothing creates without cert-manager.
+    ///
+    /// The program makes certificates for admission functions and conversions alone: it writes its CA into their configurations. The
+    /// configuration of interpreters is in Karmada's control plane, which is another API server.
+    fn needs_secret(&self) -> bool {
+        let makes_certificate = self.own.args.iter().any(|arg| arg.starts_with("--webhook-secret="));
+        !self.webhooks.is_empty() && !makes_certificate
     }
 }
 
@@ -490,22 +515,77 @@ mod tests {
         path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 
+    /// Checks that the templates of an app's chart read all values, and no others.
+    fn check_values(app: &App) {
+        let chart = chart_of(app);
+        let rows = values::rows(&chart.items, &Value::Null);
+        let read: BTreeSet<_> = chart.files.iter().flat_map(|file| read_values(&file.text)).collect();
+        let unknown: Vec<_> = read.iter().filter(|path| !rows.iter().any(|row| is_within(&row.key, path))).collect();
+        let without_effect: Vec<_> =
+            rows.iter().filter(|row| !read.iter().any(|path| is_within(&row.key, path))).map(|row| &row.key).collect();
+        assert!(unknown.is_empty() && without_effect.is_empty(), "{unknown:?} {without_effect:?}");
+    }
+
     #[test]
     fn templates_read_exactly_the_values() {
         let mut without_controller = App::new("web");
         without_controller.kinds.push(lid());
         for app in [App::new("web"), App::new("web").controller::<idle>(), without_controller] {
-            let chart = chart_of(&app);
-            let rows = values::rows(&chart.items, &Value::Null);
-            let read: BTreeSet<_> = chart.files.iter().flat_map(|file| read_values(&file.text)).collect();
-            let unknown: Vec<_> =
-                read.iter().filter(|path| !rows.iter().any(|row| is_within(&row.key, path))).collect();
-            let without_effect: Vec<_> = rows
-                .iter()
-                .filter(|row| !read.iter().any(|path| is_within(&row.key, path)))
-                .map(|row| &row.key)
-                .collect();
-            assert!(unknown.is_empty() && without_effect.is_empty(), "{unknown:?} {without_effect:?}");
+            check_values(&app);
         }
+    }
+
+    /// Returns the comment on `certManager.enabled`, the notes and the `README.md` of a chart.
+    #[cfg(feature = "karmada")]
+    fn certificate_texts(chart: &Chart) -> [String; 3] {
+        let rows = values::rows(&chart.items, &Value::Null);
+        let doc = rows.into_iter().find(|row| row.key == "certManager.enabled").unwrap().doc;
+        let notes = chart.files.iter().find(|file| file.path == "templates/NOTES.txt").unwrap().text.clone();
+        [doc, notes, readme::readme(chart, None, &Value::Null).unwrap()]
+    }
+
+    #[cfg(feature = "karmada")]
+    #[test]
+    fn chart_of_interpreters_names_their_secret() {
+        use k8s_openapi::api::apps::v1::Deployment;
+        use kctl_interpreter::{
+            function::{FunctionInfo, IntoHealth, Rule},
+            operation::Operation,
+        };
+
+        let about = FunctionInfo::new(Operation::InterpretHealth, "health", file!(), line!());
+        let rule = Rule::read::<Deployment, _, _>(about, |_object| async { IntoHealth::into_result(true) });
+        let mut app = App::new("web");
+        app.interpreters.push(rule);
+        check_values(&app);
+        let chart = chart_of(&app);
+        let mounts = |file: &File| file.text.contains("secretName: {{ include \"web.fullname\" . }}-webhook-tls\n");
+        assert!(chart.files.iter().any(mounts) && !chart.files.iter().any(|file| file.text.contains("kind: Secret")));
+        let [doc, notes, readme] = certificate_texts(&chart);
+        assert!(doc.ends_with("the Secret `NAME-webhook-tls` with tls.crt and tls.key."), "{doc}");
+        let note = "tls {{ include \"web.fullname\" . }}-webhook-tls --cert tls.crt --key tls.key\n";
+        assert!(notes.contains("{{- if not .Values.certManager.enabled }}\n") && notes.contains(note), "{notes}");
+        assert!(readme.contains("create secret tls web-webhook-tls --cert tls.crt --key tls.key\n"), "{readme}");
+    }
+
+    #[cfg(feature = "karmada")]
+    #[test]
+    fn chart_of_admission_functions_creates_the_secret() {
+        use kctl_webhook::{
+            FunctionInfo,
+            admission::{Action, Options, Webhook},
+        };
+
+        let about = FunctionInfo::new("any", file!(), line!());
+        let rule =
+            Webhook::object::<ConfigMap, _, _>(about, Options::new(Action::Validate), |config, _| async { Ok(config) });
+        let mut app = App::new("web");
+        app.webhook_functions.admission.push(rule);
+        check_values(&app);
+        let chart = chart_of(&app);
+        assert!(chart.files.iter().any(|file| file.text.contains("kind: Secret")));
+        let [doc, notes, readme] = certificate_texts(&chart);
+        assert!(doc.ends_with("Otherwise the program creates and renews it in a Secret."), "{doc}");
+        assert!(!notes.contains("create secret") && !readme.contains("create secret"), "{notes}\n{readme}");
     }
 }

@@ -1,4 +1,5 @@
-//! Reads the sources of a crate, and writes its public items: those that `lib.rs` reaches by modules and re-exports.
+//! Reads the sources of a crate, and writes its public items: those that `lib.rs` reaches by modules and re-exports, and the
+//! macros that any module exports.
 
 use std::{
     cell::RefCell,
@@ -88,7 +89,7 @@ pub(super) fn attributes(attributes: &[Attribute]) -> Option<String> {
         if meta == "doc(hidden)" || meta == "cfg(test)" || meta.starts_with("cfg(all(test") {
             return None;
         }
-        if meta.starts_with("cfg(") || meta == "non_exhaustive" || meta == "must_use" || meta == "macro_export" {
+        if meta.starts_with("cfg(") || meta == "non_exhaustive" || meta == "must_use" {
             write!(prefix, "#[{meta}] ").unwrap();
         }
     }
@@ -318,11 +319,6 @@ impl Crate {
                         self.write_use(module, &path, &name, (shown, &prefix), seen, out);
                     }
                 }
-                Item::Macro(inner) if prefix.contains("macro_export") => {
-                    let name = inner.ident.as_ref().unwrap();
-                    let root = shown.split("::").next().unwrap();
-                    out.insert(format!("{root}::{name}!: macro"));
-                }
                 item => self.write_item(
                     module,
                     item,
@@ -330,6 +326,21 @@ impl Crate {
                     &prefix,
                     out,
                 ),
+            }
+        }
+    }
+
+    /// Writes the macros that a crate called `name` exports. `#[macro_export]` puts a macro at the root of its crate, also if
+    /// its module is private.
+    pub(super) fn write_macros(&self, name: &str, out: &mut BTreeSet<String>) {
+        for module in self.modules.values() {
+            for item in &module.items {
+                let Item::Macro(item) = item else { continue };
+                let is_exported = item.attrs.iter().any(|attribute| attribute.path().is_ident("macro_export"));
+                let (true, Some(macro_name), Some(prefix)) = (is_exported, &item.ident, attributes(&item.attrs)) else {
+                    continue;
+                };
+                out.insert(format!("{name}::{macro_name}!: {}{prefix}macro", module.cfgs.concat()));
             }
         }
     }

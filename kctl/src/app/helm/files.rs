@@ -316,6 +316,7 @@ mod tests {
             items: vec![section("image", "The image.", image)],
             name: "web".into(),
             version: Some(version.into()),
+            needs_secret: false,
             definitions: Vec::new(),
         }
     }

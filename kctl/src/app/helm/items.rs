@@ -10,10 +10,11 @@ use super::{
 
 /// Returns the values of the chart with their defaults.
 ///
-/// Values for webhooks and CRDs are left out if the app has none of these, so that every value has an effect.
+/// Values for webhooks and CRDs are left out if the app has none of these, so that every value has an effect. An app without
+/// controllers keeps `leaderElection` and `shards`: the leader or the owner of slot 0 renews the certificate that the program makes.
 pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
     let slots = options.manager.shards.unwrap_or(0);
-    let elects = options.manager.leader_elect && slots == 0;
+    let elects = elects(options);
     let webhooks_alone = options.manager.webhooks_alone;
     let replicas = if elects || slots > 0 || webhooks_alone { 2 } else { 1 };
     let replica_count = if webhooks_alone {
@@ -23,15 +24,7 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
     };
     let mut items = vec![
         value("replicaCount", replica_count, json!(replicas), json!({ "type": "integer", "minimum": 0 })),
-        section(
-            "leaderElection",
-            "One replica works, and the others take over when it stops.",
-            vec![switch_of_option(
-                "enabled",
-                "Elect a leader by a Lease with the release's name.",
-                Switch::from_flag(elects),
-            )],
-        ),
+        leader_election(options),
         value(
             "shards",
             "Number of slots that the replicas share; 0 for none. It takes the place of leaderElection.\n\
@@ -67,6 +60,27 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
     items.extend(pods(parts));
     items.extend(objects(parts, options));
     items
+}
+
+/// Returns `true` if the options turn leader election on. Shards take its place.
+fn elects(options: &ChartOptions) -> bool {
+    options.manager.leader_elect && options.manager.shards.unwrap_or(0) == 0
+}
+
+/// Returns the section of leader election. Replicas that only serve webhooks need no leader to do so.
+fn leader_election(options: &ChartOptions) -> Item {
+    let (section_doc, doc) = if options.manager.webhooks_alone {
+        (
+            "All replicas serve the webhooks, and one of them renews the certificate that the program makes.",
+            "Elect a leader by a Lease with the release's name. It has no effect on a certificate from another source, such as cert-manager.",
+        )
+    } else {
+        (
+            "One replica works, and the others take over when it stops.",
+            "Elect a leader by a Lease with the release's name.",
+        )
+    };
+    section("leaderElection", section_doc, vec![switch_of_option("enabled", doc, Switch::from_flag(elects(options)))])
 }
 
 /// Returns the value with the namespaces of `run --namespace`. The API server rejects a namespace that has two Roles of one
@@ -210,25 +224,35 @@ fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
         items.push(webhooks());
     }
     if !parts.webhooks.is_empty() {
-        items.push(section(
-            "certManager",
-            "cert-manager, for the certificate of the webhooks.",
-            vec![
-                switch_of_option(
-                    "enabled",
-                    "Let cert-manager issue the certificate. Otherwise the program creates and renews it in a Secret.",
-                    Switch::from_flag(options.cert_manager),
-                ),
-                map(
-                    "issuerRef",
-                    "The issuer, with `kind` and `name`; empty for a self-signed Issuer of the release.",
-                    json!({}),
-                ),
-            ],
-        ));
+        items.push(cert_manager(parts, options));
     }
     items.extend([network_policy(parts), disruption_budget()]);
     items
+}
+
+/// Returns the section of cert-manager.
+fn cert_manager(parts: &Parts, options: &ChartOptions) -> Item {
+    let otherwise = if parts.needs_secret() {
+        "Otherwise the Pods start when you have created the Secret `NAME-webhook-tls` with tls.crt and tls.key."
+    } else {
+        "Otherwise the program creates and renews it in a Secret."
+    };
+    section(
+        "certManager",
+        "cert-manager, for the certificate of the webhooks.",
+        vec![
+            switch_of_option(
+                "enabled",
+                format!("Let cert-manager issue the certificate. {otherwise}"),
+                Switch::from_flag(options.cert_manager),
+            ),
+            map(
+                "issuerRef",
+                "The issuer, with `kind` and `name`; empty for a self-signed Issuer of the release.",
+                json!({}),
+            ),
+        ],
+    )
 }
 
 /// Returns the section of the admission webhooks.

@@ -46,9 +46,18 @@ fn head(chart: &Chart) -> String {
     } else {
         "\nThe CRDs are upgraded with the release (`crds.enabled`), and kept at an uninstall (`crds.keep`).\n"
     };
+    let secret = if chart.needs_secret {
+        format!(
+            "\nWithout cert-manager (`certManager.enabled`), the Pods start when you have created the Secret of their certificate, with the\n\
+             keys `tls.crt` and `tls.key`. The certificate has to be valid for `{name}.{name}.svc`.\n\n\
+             ```sh\nkubectl --namespace {name} create secret tls {name}-webhook-tls --cert tls.crt --key tls.key\n```\n"
+        )
+    } else {
+        String::new()
+    };
     format!(
         "# {name}\n\nInstalls {name} with the roles that it needs.\n\n\
-         ```sh\nhelm upgrade --install {name} . --namespace {name} --create-namespace\n```\n{crds}\n## Values\n\n"
+         ```sh\nhelm upgrade --install {name} . --namespace {name} --create-namespace\n```\n{secret}{crds}\n## Values\n\n"
     )
 }
 
@@ -82,6 +91,7 @@ mod tests {
             ],
             name: "web".into(),
             version: None,
+            needs_secret: false,
             definitions: Vec::new(),
         }
     }
@@ -95,7 +105,7 @@ mod tests {
             | extraArgs | list | `[]` | Arguments. |\n\
             | debug | bool | `false` | More logs. |\n";
         assert!(text.starts_with("# web\n") && text.contains(expected), "{text}");
-        assert!(!text.contains("crds."), "it has no CRD: {text}");
+        assert!(!text.contains("crds.") && !text.contains("create secret"), "it has no CRD and no webhook: {text}");
     }
 
     #[test]
