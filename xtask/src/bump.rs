@@ -1,6 +1,6 @@
 //! `cargo xtask bump`: sets the next version of all crates, and changes everything that has to follow it.
 //!
-//! A minor version renames the module that expansions of macros use, so that crates of two versions can't be mixed by
+//! A major or minor version renames the module that expansions of macros use, so that crates of two versions can't be mixed by
 //! accident.
 
 use std::{fmt, fs, path::Path};
@@ -18,6 +18,8 @@ const PRIVATE: &str = "__private_";
 /// The part of the version that goes up.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Level {
+    /// For 1.0.0 itself, and for breaking changes after it.
+    Major,
     /// For breaking changes before 1.0, and for additions after it.
     Minor,
     /// For everything else.
@@ -49,6 +51,7 @@ impl Version {
 
     fn next(self, level: Level) -> Self {
         match level {
+            Level::Major => Self { major: self.major + 1, minor: 0, patch: 0 },
             Level::Minor => Self { minor: self.minor + 1, patch: 0, ..self },
             Level::Patch => Self { patch: self.patch + 1, ..self },
         }
@@ -159,8 +162,12 @@ mod tests {
 
     #[test]
     fn levels_raise_their_number() {
+        assert_eq!(OLD.next(Level::Major).to_string(), "1.0.0");
         assert_eq!(OLD.next(Level::Minor).to_string(), "0.2.0");
         assert_eq!(OLD.next(Level::Patch).to_string(), "0.1.4");
+        let stable = Version { major: 1, ..OLD };
+        assert_eq!(stable.next(Level::Major).to_string(), "2.0.0");
+        assert_eq!(stable.next(Level::Minor).to_string(), "1.2.0");
         assert_eq!(OLD.private_module(), format!("{PRIVATE}0_1"));
     }
 
@@ -184,6 +191,13 @@ mod tests {
             bumped,
             "kctl = { version = \"0.2\", features = [\"dev\"] }\nmimalloc = \"0.1\"\nwrite `version = \"0.2\"`\n"
         );
+    }
+
+    #[test]
+    fn major_version_changes_pages_and_module() {
+        let next = OLD.next(Level::Major);
+        assert_eq!(bump_page("kctl = \"0.1\"\n", OLD, next), "kctl = \"1.0\"\n");
+        assert_eq!(next.private_module(), format!("{PRIVATE}1_0"));
     }
 
     #[test]

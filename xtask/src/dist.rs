@@ -66,6 +66,14 @@ fn check(program: &Path, target: &str, version: &str) -> Result {
         eprintln!("{target}: this machine can't run the program");
         return Ok(());
     }
+    check_version(program, version)
+}
+
+/// Checks that the tool `kctl` starts and prints its version.
+///
+/// # Errors
+/// The program can't be started, fails, or prints something else.
+pub(crate) fn check_version(program: &Path, version: &str) -> Result {
     let printed = Run::new(program).arg("--version").read()?;
     if printed != format!("kctl {version}") {
         return Err(format!("{} --version prints `{printed}`, not the version {version}", program.display()));
@@ -179,6 +187,13 @@ mod tests {
         assert!(has_loader(b"MZ").is_err());
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         assert_eq!(has_loader(&std::fs::read(std::env::current_exe().unwrap()).unwrap()), Ok(true));
+    }
+
+    #[test]
+    fn program_that_prints_other_version_is_rejected() {
+        let error = check_version(Path::new("cargo"), "0.1.0").unwrap_err();
+        let starts = "cargo --version prints `cargo ";
+        assert!(error.starts_with(starts) && error.ends_with("not the version 0.1.0"), "{error}");
     }
 
     #[test]

@@ -35,9 +35,13 @@ pub(crate) fn assertions() -> String {
 pub(crate) enum Extent {
     /// Every crate with the oldest and the newest version.
     Gate,
-    /// Every crate with each version.
+    /// Every crate with each version, and with each of [`PAIRS`].
     All,
 }
+
+/// Pairs of features whose code uses each other. It may compile with one of them alone and with all features together, and
+/// still not with the two.
+const PAIRS: [[&str; 2]; 3] = [["testing", "webhook"], ["testing", "karmada"], ["otel", "webhook"]];
 
 /// Returns the names in the `[features]` section of a manifest. It parses lines, because xtask has no TOML parser.
 fn names(manifest: &str) -> Vec<&str> {
@@ -73,8 +77,8 @@ fn join_features(names: &[&str], version: &str) -> String {
 
 /// Returns the sets of features to check, as arguments of `--features`.
 ///
-/// The sets are each Kubernetes version alone, each other feature with the newest version, and all features together.
-/// All combinations would take hours, and features rarely interact.
+/// The sets are each Kubernetes version alone, each other feature with the newest version, and all features together. With
+/// [`Extent::All`] they include [`PAIRS`]. All combinations would take hours, and features rarely interact.
 fn sets(names: &[&str], of: Extent) -> Vec<String> {
     let versions = versions(names);
     let newest = versions.last().copied().unwrap_or_default();
@@ -87,6 +91,10 @@ fn sets(names: &[&str], of: Extent) -> Vec<String> {
     sets.extend(
         others.iter().map(|name| if newest.is_empty() { (*name).to_owned() } else { format!("{newest},{name}") }),
     );
+    if of == Extent::All {
+        let pairs = PAIRS.iter().filter(|pair| pair.iter().all(|name| others.contains(name)));
+        sets.extend(pairs.map(|pair| join_features(pair, newest)));
+    }
     if others.len() > 1 {
         sets.push(join_features(names, newest));
     }
@@ -240,6 +248,18 @@ mod tests {
     }
 
     #[test]
+    fn every_pair_is_checked_outside_the_gate() {
+        let kctl = manifest("kctl").unwrap();
+        let names = names(&kctl);
+        let (gate, all) = (sets(&names, Extent::Gate), sets(&names, Extent::All));
+        for pair in PAIRS {
+            let set = format!("{},{}", newest().unwrap(), pair.join(","));
+            assert!(all.contains(&set), "{set}: {all:?}");
+            assert!(!gate.contains(&set), "{set}: {gate:?}");
+        }
+    }
+
+    #[test]
     fn set_has_at_most_one_version() {
         assert_eq!(version_in("v1_33"), Some("v1_33"));
         assert_eq!(version_in("v1_37,dev,sim"), Some("v1_37"));
@@ -316,6 +336,19 @@ mod tests {
             );
             assert_eq!(WITH_TYPES.contains(&krate), !found.is_empty(), "{krate}");
         }
+    }
+
+    /// `guide/versions.md` promises a real server of each version every night, and answers are recorded from the newest one.
+    #[test]
+    fn nightly_workflow_has_every_version() {
+        let workflow = std::fs::read_to_string(root().join(".github/workflows/nightly.yml")).unwrap();
+        let list = workflow.lines().find_map(|line| line.trim().strip_prefix("kubernetes: [")?.strip_suffix(']'));
+        let tested = list.unwrap().split(", ").map(|version| version.trim_matches('"').replace("1.", "v1_"));
+        let kctl = manifest("kctl").unwrap();
+        assert_eq!(tested.collect::<Vec<_>>(), versions(&names(&kctl)));
+        let newest = newest().unwrap().replace("v1_", "1.");
+        let condition = format!("if: ${{{{ matrix.kubernetes == '{newest}' }}}}\n");
+        assert!(workflow.contains(&condition), "nightly.yml lacks `{condition}`");
     }
 
     #[test]

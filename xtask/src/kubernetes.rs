@@ -10,7 +10,7 @@ use crate::{
     Options, Result,
     gate::Gate,
     kubernetes_version::resolve,
-    process::{REAL_SERVER, Run, cargo, root},
+    process::{REAL_SERVER, Run, cargo, find, root},
     real_server::{self, Servers},
     steps,
 };
@@ -48,6 +48,10 @@ fn record(kubeconfig: &OsString) -> Result<bool> {
         test.env("RECORD", "1").output().map(|(succeeded, _output)| succeeded)
     };
     let suites = recording(&["--test", "conformance", "--test", "definitions", "--", "--include-ignored"])?;
+    if !steps::has_recorded_kubectl() {
+        eprintln!("left out: the output of kubectl, which is recorded with kubectl {}x", steps::KUBECTL);
+        return Ok(suites);
+    }
     Ok(recording(&["--test", "kubectl", "--", "--include-ignored"])? && suites)
 }
 
@@ -58,9 +62,9 @@ fn record(kubeconfig: &OsString) -> Result<bool> {
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let version = resolve(&arguments.version)?;
     let version = version.as_str();
-    // The generator and the recordings of kubectl need it, after minutes of building.
-    if !steps::has_recorded_kubectl() {
-        return Err(format!("kubectl {}x was not found in PATH: its output has to be recorded", steps::KUBECTL));
+    // The generator needs it, after minutes of building.
+    if find("kubectl").is_none() {
+        return Err("kubectl was not found in PATH: it reads the data from the server".into());
     }
     let mut gate = Gate::new(Options::default());
     let Some(mut servers) = Servers::prepare(&mut gate, Some(version))? else {

@@ -98,7 +98,8 @@ enum Command {
         #[arg(long)]
         target: String,
     },
-    /// Builds the quickstart with and without `dev`, and prints the sizes and the numbers of dependencies. 10 minutes.
+    /// Builds the quickstart with and without `dev`, and prints the sizes and the numbers of dependencies. On x86-64 Linux, it fails
+    /// if a size differs by more than 10 percent from the one in `guide/versions.md`. 10 minutes.
     Sizes,
     /// Starts and stops a real kube-apiserver with etcd. Needs Go (8 minutes for the first start of a version, seconds
     /// after that), Python 3, openssl and curl.
@@ -133,7 +134,7 @@ enum Command {
     /// Sets the next version of all crates, with the changelog, the pages that name it, and the private module of macros.
     /// RELEASING.md says when. Seconds.
     Bump {
-        /// Before 1.0, a minor version may break an API.
+        /// Before 1.0, a minor version may break an API. After it, only a major version may.
         level: bump::Level,
     },
     /// Moves the embedded API server's data and recorded answers to a version of Kubernetes. Needs Go, kubectl and what
@@ -169,8 +170,8 @@ enum StepCommand {
     Features {
         #[command(flatten)]
         options: Options,
-        /// Every published crate with each of its features and each version of Kubernetes, as the workflow does for every
-        /// change.
+        /// Every published crate with each of its features, some pairs of them, and each version of Kubernetes, as the workflow
+        /// does for every change.
         #[arg(long)]
         all: bool,
         /// Runs the unit tests of the crates that have versions of Kubernetes with this one instead, for example `v1_33` or
@@ -191,7 +192,8 @@ enum StepCommand {
     Packages {
         #[command(flatten)]
         options: Options,
-        /// Builds each package alone as well, as `cargo publish` does and the workflow for every change. 20 minutes.
+        /// Builds each package alone as well, as `cargo publish` does, and installs the tool with `cargo install`. The workflow
+        /// does so for every change. 25 minutes.
         #[arg(long)]
         each: bool,
     },
@@ -414,9 +416,23 @@ mod tests {
     fn command_of_the_gate_matches_xtask() {
         let gate = std::fs::read_to_string(process::root().join(".ci/run")).unwrap();
         let (_comments, command) = gate.split_once("\ncargo run --quiet --bin xtask -- ").unwrap();
-        let command = command.replace("${CI:+--install}", "--install").replace('\\', "");
+        let command = command.replace("${install:+--install}", "--install").replace('\\', "");
         let parsed = Cli::try_parse_from(["cargo xtask"].into_iter().chain(command.split_whitespace()));
         assert!(parsed.is_ok(), "{command}: {}", parsed.err().unwrap());
+    }
+
+    /// The gate must not change the machine of a developer whose shell has `CI=false`.
+    #[cfg(unix)]
+    #[test]
+    fn gate_installs_tools_only_on_ci() {
+        let gate = std::fs::read_to_string(process::root().join(".ci/run")).unwrap();
+        let (_before, choice) = gate.split_once("\ncase ${CI:-} in\n").unwrap();
+        let (choice, _after) = choice.split_once("\nesac\n").unwrap();
+        let script = format!("set -eu\ncase ${{CI:-}} in\n{choice}\nesac\necho \"${{install:+--install}}\"");
+        let printed = |ci: &str| process::Run::new("bash").args(["-c", &script]).env("CI", ci).read().unwrap();
+        for (ci, expected) in [("true", "--install"), ("1", "--install"), ("false", ""), ("0", ""), ("", "")] {
+            assert_eq!(printed(ci), expected, "CI={ci}");
+        }
     }
 
     #[test]
@@ -435,6 +451,51 @@ mod tests {
         assert_eq!(n_commands, 5);
     }
 
+    /// The build scripts of a tool could publish crates and push commits there.
+    #[test]
+    fn job_that_publishes_compiles_no_tool() {
+        let workflow = std::fs::read_to_string(process::root().join(".github/workflows/release.yml")).unwrap();
+        let (build, publish) = workflow.split_once("\n  publish:\n").unwrap();
+        assert!(build.contains("\n      - run: cargo install "), "{build}");
+        for compiles in ["cargo install", "cargo build", "cargo run", "cargo xtask"] {
+            assert!(!publish.contains(compiles), "the job `publish` runs `{compiles}`");
+        }
+        assert!(!build.contains(": write"), "only the job `publish` has permissions to write");
+    }
+
+    /// SECURITY.md promises fixes of an older minor version.
+    #[test]
+    fn release_branches_are_tested_and_published() {
+        let read = |file: &str| std::fs::read_to_string(process::root().join(file)).unwrap();
+        assert!(read("release.toml").contains("\nallow-branch = [\"main\", \"release-*\"]\n"));
+        assert!(read(".github/workflows/ci.yml").contains("\n    branches: [main, \"release-*\"]\n"));
+        let release = read(".github/workflows/release.yml");
+        let condition = "github.ref == 'refs/heads/main' || startsWith(github.ref, 'refs/heads/release-')";
+        assert_eq!(release.matches(&format!("\n    if: {condition}\n")).count(), 2, "`verify` and `cargo-release`");
+        let pushes: Vec<&str> = release.lines().map(str::trim).filter(|line| line.starts_with("git push ")).collect();
+        assert_eq!(pushes, ["git push origin \"HEAD:$GITHUB_REF\""]);
+    }
+
+    /// A fix of an older minor version is tagged after a newer version.
+    #[cfg(unix)]
+    #[test]
+    fn latest_tag_names_the_highest_version() {
+        let binaries = std::fs::read_to_string(process::root().join(".github/workflows/binaries.yml")).unwrap();
+        let (_before, step) = binaries.split_once("      - id: compare\n        run: |\n").unwrap();
+        let (script, _after) = step.split_once("        env:\n").unwrap();
+        let tags = ["v0.1.9", "v0.1.10", "v0.2.0", "v0.10.0-rc.1", "vendor"].map(|tag| format!("refs/tags/{tag}"));
+        let script = format!("set -e\ngh() {{ printf '%s\\n' {}; }}\n{script}", tags.join(" "));
+        let printed = |reference: &str| {
+            let bash = process::Run::new("bash").args(["-c", &script]);
+            bash.env("GITHUB_OUTPUT", "/dev/stdout").env("GH_REPO", "a/b").env("REF", reference).read().unwrap()
+        };
+        assert_eq!(printed("refs/tags/v0.2.0"), "is-latest=true");
+        for other in ["refs/tags/v0.1.10", "refs/tags/v0.10.0-rc.1", "refs/heads/main"] {
+            assert_eq!(printed(other), "is-latest=false", "{other}");
+        }
+        assert_eq!(binaries.matches("${{ needs.latest.outputs.is-latest }}").count(), 2, "the image and the release");
+    }
+
     /// crates.io keeps a version whose archives or image can't be built.
     #[test]
     fn release_requires_build_of_archives_and_image() {
@@ -446,7 +507,7 @@ mod tests {
         // A run from a branch builds everything, and publishes nothing.
         let is_tag = "startsWith(github.ref, 'refs/tags/')";
         let release = binaries.split_once("\n  release:\n").unwrap().1;
-        assert!(release.starts_with(&format!("    needs: build\n    if: {is_tag}\n")));
+        assert!(release.starts_with(&format!("    needs: [build, latest]\n    if: {is_tag}\n")));
         let pushes: Vec<&str> = binaries.lines().filter(|line| line.trim().starts_with("push: ")).collect();
         assert_eq!(pushes, [format!("          push: ${{{{ {is_tag} }}}}")]);
     }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Result, features,
+    Result, dist, features,
     process::{Run, cargo, root, scratch, target},
     shared_build,
     steps::of_workspace,
@@ -61,7 +61,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result {
 pub(crate) enum Builds {
     /// Together, in a project outside the workspace that uses all of them.
     Together,
-    /// Together, and also each package alone, as `cargo publish` does.
+    /// Together, and also each package alone, as `cargo publish` does. The tool `kctl` is built by `cargo install`.
     EachToo,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn check(builds: Builds) -> Result {
     let outside = scratch("outside")?;
     std::fs::remove_dir_all(&outside).map_err(|error| format!("{}: {error}", outside.display()))?;
     unpack_all(builds, &version, &outside)?;
-    quickstart(&version, &outside)
+    quickstart(builds, &version, &outside)
 }
 
 /// Packages every crate, and unpacks the packages into a new folder, where each has a folder `NAME-VERSION`.
@@ -141,7 +141,7 @@ fn manifest(dependency: &str) -> String {
 }
 
 /// Builds and tests the quickstart against the packages, and checks its dependencies with and without `dev`.
-fn quickstart(version: &str, outside: &Path) -> Result {
+fn quickstart(builds: Builds, version: &str, outside: &Path) -> Result {
     let folder = outside.join("quickstart");
     let source = folder.join("src");
     std::fs::create_dir_all(&source).map_err(|error| format!("{}: {error}", source.display()))?;
@@ -157,11 +157,14 @@ fn quickstart(version: &str, outside: &Path) -> Result {
     shared_build::seed(&target(), &built)?;
     let run = |command: &str| cargo(command).arg("--offline").env("CARGO_TARGET_DIR", &built).folder(&folder);
 
-    // Both commands select all packages and a test. So they use the same features, and dependencies are built once.
+    // The first two commands select all packages and a test. So they use the same features, and dependencies are built once.
     // The gate runs the test for a real API server in the workspace. Here, it would count as one that no step ran.
     let tests = ["--workspace", "--bin", "quickstart-outside", "--test", "rbac", "--", "--skip", "on_a_real_server"];
     run("test").args(tests).run()?;
-    run("build").args(["--workspace", "--bin", "kctl", "--test", "rbac"]).run()?;
+    match builds {
+        Builds::Together => run("build").args(["--workspace", "--bin", "kctl", "--test", "rbac"]).run()?,
+        Builds::EachToo => install(version, outside, &built)?,
+    }
     let paths = tree(run("tree"))?;
     let in_workspace = format!("({}", root().display());
     if let Some(line) = paths.lines().find(|line| line.contains(&in_workspace) && !is_below(line, outside)) {
@@ -185,6 +188,18 @@ fn quickstart(version: &str, outside: &Path) -> Result {
         return Err("a build with `testing` has the embedded API server and no simulated nodes".into());
     }
     Ok(())
+}
+
+/// Installs the tool `kctl` from its package as a user does, and checks the version that it prints.
+///
+/// `cargo install` selects the features of this package alone. So it compiles again what the quickstart needs with other
+/// features, which is too slow for the gate.
+fn install(version: &str, outside: &Path, built: &Path) -> Result {
+    let to = scratch("install")?;
+    let install = cargo("install").args(["--locked", "--offline", "--debug", "--path"]);
+    let install = install.arg(outside.join(format!("kctl-cli-{version}"))).arg("--root").arg(&to);
+    install.env("CARGO_TARGET_DIR", built).folder(outside).run()?;
+    dist::check_version(&to.join("bin").join(format!("kctl{}", std::env::consts::EXE_SUFFIX)), version)
 }
 
 /// Returns `true` if the output of [`tree`] lists a package.
