@@ -389,8 +389,10 @@ impl Checks {
     }
 
     fn only_the_owner_writes(&mut self, request: &RequestRecord, by: &str, id: &Id) {
-        let Some(key) = self.authors.key(by, &request.trace) else { return };
-        if let Some((slot, owner)) = self.owners.lookup(key)
+        let of_reconcile = self.authors.key(by, &request.trace).map(str::to_owned);
+        // Without a trace it is not known for which key a task of the app writes, unless it writes the primary.
+        let Some(key) = of_reconcile.or_else(|| self.ownership.key_of_primary(id)) else { return };
+        if let Some((slot, owner)) = self.owners.lookup(&key)
             && number(owner) != number(by)
         {
             let (verb, author) = (request.verb, self.authors.author(by, &request.trace));

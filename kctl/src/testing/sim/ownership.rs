@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kctl_apiserver::Change;
 use kctl_runtime::{
+    key::ObjectKey,
     object::Kind,
     spec::{ControllerSpec, RelationKind},
 };
@@ -51,6 +52,16 @@ impl Ownership {
         {
             self.owners.insert((id.cluster.clone(), uid(object).into()), id.clone());
         }
+    }
+
+    /// Returns the key of a primary that a request names; `None` for objects of other kinds. The resource may have a
+    /// subresource.
+    pub(super) fn key_of_primary(&self, id: &Id) -> Option<String> {
+        let resource = id.resource.split('/').next().unwrap_or_default();
+        let plural = (id.cluster.clone(), id.group.clone(), resource.to_owned());
+        let namespace = Some(id.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        let is_named = self.primaries.contains(&plural) && !id.name.is_empty();
+        is_named.then(|| ObjectKey::new(namespace, &id.name).to_string())
     }
 
     /// Checks a change by the app. An error describes what is wrong with it.

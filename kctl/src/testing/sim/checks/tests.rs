@@ -1,5 +1,6 @@
 //! Tests the checkers with the events of short runs.
 
+use kctl_runtime::shard::{ShardBy, Slots};
 use serde_json::json;
 
 use super::*;
@@ -212,6 +213,25 @@ fn kinds_of_leases_and_events_get_no_faults() {
     ];
     for (group, resource, expected) in cases {
         assert_eq!(is_bookkeeping(group, resource), expected, "{resource}.{group}");
+    }
+}
+
+#[test]
+fn writes_of_primaries_without_trace_are_judged() {
+    for (by, group, resource, is_found) in [
+        ("app-0.1", "apps.example.com", "podsets/status", false),
+        ("app-1.1", "apps.example.com", "podsets/status", true),
+        ("app-1.1", "apps.example.com", "podsets", true),
+        ("app-1.1", "", "pods", false),
+    ] {
+        let mut checks = checks();
+        checks.owners = Owners::new("web", Some(Slots::new(1, ShardBy::Object)));
+        checks.change("", &lease("app-0.1", "web-slot-0", "web-0.1"), NOW);
+        let mut written = request(by, "patch", 200, "");
+        (written.group, written.resource) = (group.into(), resource.into());
+        checks.check_request("", &written, NOW);
+        let found = checks.found.map(|found| found.checker);
+        assert_eq!(found.as_deref(), is_found.then_some("only the owner writes"), "{by}: {resource}");
     }
 }
 
