@@ -2,7 +2,10 @@
 
 use std::{iter, path::Path, process::Command};
 
-use kctl::json;
+use kctl::{
+    apiserver::{ApiServer, ServeOptions},
+    json,
+};
 
 use crate::{
     build::{self, cargo, programs, run, shell},
@@ -96,11 +99,18 @@ fn command(line: &str) -> Command {
 }
 
 /// Runs the commands of README and workflow in order, except image builds, which `cargo xtask image` runs, and `run`, which
-/// never ends. Without a cluster, `kubectl` commands are skipped, and without Helm also `helm` commands.
-#[test]
+/// never ends. kubectl talks to an embedded API server. `cargo xtask` names the tools that this machine lacks: without kubectl or
+/// Helm, their commands are skipped.
+#[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes: cargo xtask new-project"]
-fn every_command_of_a_new_project_works() {
+async fn every_command_of_a_new_project_works() {
     let folder = Folder::new();
+    let kubeconfig = folder.join("kubeconfig");
+    let server = ApiServer::on_system_time();
+    let listening = server.listen(ServeOptions::default()).await.unwrap();
+    listening.write_kubeconfig(&kubeconfig).unwrap();
+    tokio::spawn(server.controllers());
+    tokio::spawn(listening.serve());
     let project = project(&folder, NAME);
     let (readme, workflow) =
         (commands(&project, "README.md", "    "), commands(&project, ".github/workflows/ci.yml", "      - run: "));
@@ -109,17 +119,26 @@ fn every_command_of_a_new_project_works() {
     // Before the README's command writes the folder: `kctl new` made it without the program.
     let check = workflow.iter().find(|line| line.ends_with("--out deploy --check")).unwrap();
     run(command(check).current_dir(&project));
-    let has_cluster = std::env::var_os("KUBECONFIG").is_some();
+    let has_kubectl = Command::new("kubectl").args(["version", "--client"]).output().is_ok();
     let has_helm = Command::new("helm").arg("version").output().is_ok();
     for line in readme.iter().chain(&workflow).chain(&chart) {
         let needs_docker = line.starts_with("docker ");
-        let lacks_tool = (!has_cluster && line.contains("kubectl")) || (!has_helm && line.starts_with("helm "));
+        let lacks_tool = (!has_kubectl && line.contains("kubectl")) || (!has_helm && line.starts_with("helm "));
         if needs_docker || lacks_tool || line.ends_with("-- run") {
             eprintln!("skipped: {line}");
         } else {
             eprintln!("{line}");
-            run(command(line).current_dir(&project));
+            let mut command = command(line);
+            if line.contains("kubectl") {
+                command.env("KUBECONFIG", &kubeconfig);
+            }
+            run(command.current_dir(&project));
         }
+    }
+    if has_kubectl {
+        let names: Vec<_> =
+            server.objects("apps", "deployments").iter().map(|object| object["metadata"]["name"].clone()).collect();
+        assert_eq!(names, [NAME], "kubectl has applied `deploy`");
     }
     let generate = readme.iter().find(|line| line.ends_with("--out deploy")).unwrap();
     add_everything(&project, generate, &[workflow, chart].concat());

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{
     Result, features,
     gate::Gate,
-    process::{Run, cargo, root, scratch, target},
+    process::{Run, cargo, find, root, scratch, target},
     steps::{cargo_test, path_with_helm},
     third_party, tools,
 };
@@ -66,6 +66,9 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
         Some(path) => test.env("PATH", path),
         None => test,
     };
+    if find("kubectl").is_none() {
+        gate.leave_out("kubectl is not installed: commands of a new project's README that call it are not run", &[]);
+    }
     test.tests(&mut gate.ledger, 1)?;
     let folder = scratch("new-project")?;
     let project = folder.join("web-site");
