@@ -17,6 +17,8 @@
 //! | `fill` | absent, null, zero or empty | not a pointer, where zero means unset |
 //! | `part` | absent or null, to an empty object | a struct |
 //!
+//! `form` of the field in `data/proto.json` of this crate is `pointer` for a pointer.
+//!
 //! Parts that equal the stored object are skipped, because they went through these steps when they
 //! were written.
 

@@ -1,4 +1,5 @@
-//! The server: one state behind a lock, and methods that read and change it without a request.
+//! The server: one state behind a lock, and methods that read and change it without a request. Requests are handled in
+//! `service.rs`.
 //!
 //! All requests and controllers take the same lock one after the other, and hold it without waiting for anything. This
 //! makes each request atomic, and a simulation repeatable: the order in which tasks take the lock is the order of the

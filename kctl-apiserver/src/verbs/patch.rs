@@ -109,8 +109,8 @@ pub(super) fn merge_strategically(
     })
 }
 
-/// Returns the patched object. For a merge patch or strategic merge patch that does not set `metadata.managedFields`,
-/// they are removed here; [`apply::update`] restores them from the live object. A patch that sets them replaces the
+/// Returns the patched object. A merge patch or strategic merge patch in whose metadata no key contains `managedFields` is
+/// applied to a copy without them; [`apply::update`] takes them from the live object. A patch that sets them replaces the
 /// stored list, and `apply::update` decides about the result. On the main resource an empty list removes all managers;
 /// `null` keeps the stored ones.
 fn patch_object(info: &RequestInfo, patch_type: PatchType, old: &Value) -> Result<Value, StatusError> {

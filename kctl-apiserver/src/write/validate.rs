@@ -4,7 +4,9 @@
 //! functions of the kind. With `validates_metadata_last`, the metadata of a new object is validated only if the rest is
 //! valid.
 //!
-//! A write of a built-in kind runs these functions, in this order. Names without `::` are fields of `Kind::validation`:
+//! Metadata is validated in each write: changes of immutable fields in `immutable.rs`, before the defaults, and the rest by
+//! `validation::metadata`. A write of a built-in kind also runs these functions, in this order. Names without `::` are
+//! fields of `Kind::validation`:
 //!
 //! | write of | functions |
 //! |---|---|

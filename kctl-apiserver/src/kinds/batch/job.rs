@@ -50,7 +50,7 @@ pub(crate) static KIND: Kind = Kind {
         validate: validation::validate,
         validate_create: validation::validate_create,
         validate_update: validation::validate_update,
-        validate_status: status::status,
+        validate_status: status::validate_status,
         warn: warnings::warn_about_template,
         warns_once_per_generation: true,
         ..Validation::DEFAULT

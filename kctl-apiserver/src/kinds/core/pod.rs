@@ -91,7 +91,7 @@ pub(crate) static KIND: Kind = Kind {
         validate: crate::validation::pod::pod,
         validate_create: validation::validate_create,
         validate_update: validation::validate_update,
-        validate_status: status::status,
+        validate_status: status::validate_status,
         warn,
         warns_once_per_generation: true,
         ..Validation::DEFAULT

@@ -28,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     validation: Validation {
         device_requests: Some("/spec/devices/requests"),
         validate_create: validation::validate_create,
-        validate_status: status::status,
+        validate_status: status::validate_status,
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields { filled_in: &["/spec/devices/requests"], ..ManagedFields::DEFAULT },

@@ -95,7 +95,7 @@ impl Write<'_> {
 }
 
 /// Validates a new Job status against the stored one (`ValidateJobStatusUpdate`).
-pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     let status = Field::new(&new["status"], "status", errors);
     let write = Write { was: State::new(old), now: State::new(new), status };
     validate_uncounted_pods(&write.status.at("uncountedTerminatedPods"));

@@ -27,7 +27,7 @@ const LISTS: [(&str, &str); 3] = [
 
 /// Validates a new Pod status against the stored one. The QoS class is immutable: it is computed from the spec when the
 /// Pod is created.
-pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], Field::new(&new["status"], "status", errors));
     validate_conditions(&status.at("conditions"));
     validate_nominated_node(old, &status.at("nominatedNodeName"));

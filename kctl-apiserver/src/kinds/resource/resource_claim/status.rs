@@ -31,7 +31,7 @@ use crate::{
 const CONDITIONS_MAX: usize = 8;
 
 /// Validates a status against the stored one (`ValidateResourceClaimStatusUpdate`).
-pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, status) = (&old["status"], Field::new(&new["status"], "status", errors));
     let (users, allocation) = (status.at("reservedFor"), status.at("allocation"));
     for user in users.items() {
