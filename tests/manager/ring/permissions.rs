@@ -70,7 +70,7 @@ async fn create<K: Clone + Debug + DeserializeOwned + Serialize>(api: Api<K>, ob
 /// were rejected.
 async fn rejected_under(manifests: &[Manifest]) -> Vec<String> {
     let server = ApiServer::new();
-    let sharder = Sharder::start(&server).await.as_user(User::service_account("sharding-system", "sharder"));
+    let sharder = Sharder::start(&server).await.with_user(User::service_account("sharding-system", "sharder"));
     let app = App::new("podset").controller::<curious>();
     install(&server, &rbac(&app.specs(), &names()).unwrap()).await;
     install(&server, manifests).await;

@@ -111,7 +111,7 @@ impl Sharder {
     }
 
     /// Lists and patches the objects of the ring as this user.
-    pub(super) fn as_user(mut self, user: User) -> Self {
+    pub(super) fn with_user(mut self, user: User) -> Self {
         self.objects = Client::new(self.server.service_as(user), "default");
         self
     }
