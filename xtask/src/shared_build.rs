@@ -36,26 +36,35 @@ pub(crate) fn seed(from: &Path, to: &Path) -> Result {
 }
 
 /// Calls `copy` with the two paths of each file below a folder, and creates the folders.
+///
+/// A compiler that runs concurrently deletes its temporary files and folders, so what disappears meanwhile is left out. Cargo
+/// builds again what a record lacks.
 fn for_each_file(from: &Path, to: &Path, copy: fn(&Path, &Path) -> io::Result<()>) -> io::Result<()> {
     let mut folders: Vec<PathBuf> = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
+        let Some(entries) = if_still_there(fs::read_dir(from.join(&folder)))? else { continue };
         fs::create_dir_all(to.join(&folder))?;
-        for entry in fs::read_dir(from.join(&folder))? {
+        for entry in entries {
             let entry = entry?;
             let path = folder.join(entry.file_name());
-            if entry.file_type()?.is_dir() {
-                folders.push(path);
-            } else {
-                match copy(&from.join(&path), &to.join(&path)) {
-                    // A compiler that runs concurrently deletes its temporary files. Cargo builds again what a record
-                    // lacks.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    copied => copied?,
+            match if_still_there(entry.file_type())? {
+                Some(file_type) if file_type.is_dir() => folders.push(path),
+                Some(_file) => {
+                    if_still_there(copy(&from.join(&path), &to.join(&path)))?;
                 }
+                None => {}
             }
         }
     }
     Ok(())
+}
+
+/// Returns `None` if a file or folder no longer exists.
+fn if_still_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 /// Makes a second name for a file.
@@ -94,6 +103,23 @@ mod tests {
             fs::write(first, "after").map_err(|error| error.to_string())?;
             assert_eq!(fs::read_to_string(second).map_err(|error| error.to_string())?, expected, "{file}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_compiler_deletes_meanwhile_is_left_out() -> Result {
+        /// Copies a file while a compiler deletes a temporary folder.
+        fn copy_while_compiling(from: &Path, to: &Path) -> io::Result<()> {
+            fs::remove_dir_all(from.with_file_name("rmeta1"))?;
+            link(from, to)
+        }
+        let folder = scratch("seed-deleted")?;
+        fs::remove_dir_all(&folder).map_err(|error| error.to_string())?;
+        fs::create_dir_all(folder.join("from/rmeta1")).map_err(|error| error.to_string())?;
+        fs::write(folder.join("from/one.rlib"), "").map_err(|error| error.to_string())?;
+        let copied = for_each_file(&folder.join("from"), &folder.join("to"), copy_while_compiling);
+        copied.map_err(|error| error.to_string())?;
+        assert!(folder.join("to/one.rlib").exists() && !folder.join("to/rmeta1").exists());
         Ok(())
     }
 
