@@ -13,37 +13,29 @@
 //!
 //! The first four steps run `--runs` times per number of replicas, in turn and each time on a new server; the table has
 //! the medians. CPU seconds don't contain those that idle replicas take in the same time, because the steps wait for slots
-//! to settle. With `--large` the first three steps run once more with other numbers of objects. With `--rest-only` the last
-//! step runs alone, on a server without objects. The output shows the goals next to the figures. Times depend on the
-//! machine, so only an overlap or a lost change fails the run.
+//! to settle; a row adds them. With `--large` the first three steps run once more with other numbers of objects. With
+//! `--rest-only` the last step runs alone, on a server without objects. The output shows the goals next to the figures.
+//! Times depend on the machine, so only an overlap or a lost change fails the run.
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use kctl::kube::api::{Patch, PatchParams};
-use serde_json::json;
-use tokio::{
-    sync::Semaphore,
-    task::JoinSet,
-    time::{MissedTickBehavior, interval, sleep},
-};
+use tokio::time::sleep;
 
 use crate::{
     Failure,
-    journal::{Journals, between, now},
+    changes::{Changes, Lags, lags},
+    journal::{between, now},
     process::{Memory, lease_times, load, sibling_program},
     rest::Rest,
     server::Server,
-    stage::{PODS_EACH, Stage, name},
+    stage::{PODS_EACH, Stage},
 };
 
 /// Replica counts to compare. The first one runs without shards.
 const REPLICAS: [usize; 3] = [1, 2, 3];
-/// Maximum number of change requests in flight. A slow server therefore lowers the actual rate, which is printed.
-const CHANGES_MAX: usize = 64;
 /// Delay before memory at rest is measured, in which the CPU of idle replicas is measured too. A process drops decoded objects
 /// at the second bookmark after they were read, and the API server sends one per minute.
 const REST_DURATION: Duration = Duration::from_secs(130);
@@ -110,6 +102,8 @@ struct Figures {
     /// CPU seconds for all changes of the step, beyond the seconds of idle replicas. The rate is the same for each
     /// number of replicas.
     changes: f64,
+    /// CPU seconds that idle replicas take in the time of these three steps.
+    idle_in_steps: f64,
     /// Seconds from the start of the processes until all keys were reconciled.
     create_took: f64,
     start_took: f64,
@@ -117,6 +111,13 @@ struct Figures {
     lists: f64,
     /// Time from each change to the end of its reconcile.
     lags: Lags,
+}
+
+impl Figures {
+    /// Returns the CPU seconds of all steps, beyond the seconds of idle replicas.
+    const fn cpu(&self) -> f64 {
+        self.create + self.start + self.changes
+    }
 }
 
 /// The runs with one number of replicas.
@@ -211,11 +212,13 @@ async fn new_stage(options: &FigureOptions, n: usize) -> Result<Stage, Failure> 
 async fn compare(options: &FigureOptions, n: usize) -> Result<(Figures, Stage), Failure> {
     let (mut figures, mut stage) = compare_starts(options, n, options.primaries).await?;
     let (before, begun) = (stage.cpu()?, now());
-    let changes = Changes::start(&stage, options, 0);
+    let changes = Changes::start(&stage, options.primaries, options.rate, 0);
     sleep(Duration::from_secs(options.seconds)).await;
     let sent = changes.stop().await?;
     figures.lags = lags(&mut stage, &sent).await?;
-    figures.changes = stage.cpu()? - before - figures.idle * seconds(begun, now());
+    let idle = figures.idle * seconds(begun, now());
+    figures.changes = stage.cpu()? - before - idle;
+    figures.idle_in_steps += idle;
     Ok((figures, stage))
 }
 
@@ -244,14 +247,15 @@ async fn compare_starts(options: &FigureOptions, n: usize, primaries: usize) -> 
     let begun = now();
     start(&mut stage, n)?;
     let done = stage.wait_for_all(primaries, begun).await?;
-    let (start, rests_since) = (stage.cpu()?, now());
+    let (start, start_time, rests_since) = (stage.cpu()?, seconds(begun, now()), now());
     figures.start_took = seconds(begun, done);
     figures.lists = self::lists(&stage).await? - lists;
     sleep(REST_DURATION).await;
     figures.full = largest(&stage)?;
     figures.idle = (stage.cpu()? - start) / seconds(rests_since, now());
     figures.create = create - figures.idle * create_time;
-    figures.start = start - figures.idle * seconds(begun, rests_since);
+    figures.start = start - figures.idle * start_time;
+    figures.idle_in_steps = figures.idle * (create_time + start_time);
     Ok((figures, stage))
 }
 
@@ -307,121 +311,6 @@ fn largest(stage: &Stage) -> Result<Memory, Failure> {
         };
     }
     Ok(largest)
-}
-
-/// A change that was sent.
-#[derive(Clone, Copy)]
-struct Sent {
-    /// The number of the primary.
-    group: usize,
-    /// `spec.change`, which the replica copies to its journal.
-    change: i64,
-    /// Time just before the request, in nanoseconds since 1970.
-    at: u64,
-}
-
-/// A task that changes one primary after another at a constant rate.
-///
-/// Late ticks are caught up immediately. So the rate is the option's unless [`CHANGES_MAX`] requests are in
-/// flight.
-struct Changes {
-    /// Ends only on an error or when aborted.
-    task: tokio::task::JoinHandle<Result<(), Failure>>,
-    /// The accepted changes so far.
-    sent: Arc<Mutex<Vec<Sent>>>,
-}
-
-impl Changes {
-    /// Starts the changes. The first one is numbered `last + 1`, and numbers only grow.
-    fn start(stage: &Stage, options: &FigureOptions, last: i64) -> Self {
-        let (n_groups, rate) = (options.primaries, options.rate);
-        let (groups, sent) = (stage.groups.clone(), Arc::new(Mutex::new(Vec::new())));
-        let noted = sent.clone();
-        let task = tokio::spawn(async move {
-            let mut ticks = interval(Duration::from_micros(1_000_000 / rate));
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-            let (mut tasks, at_once) = (JoinSet::new(), Arc::new(Semaphore::new(CHANGES_MAX)));
-            for number in 0_usize.. {
-                ticks.tick().await;
-                let permit = at_once.clone().acquire_owned().await?;
-                let (group, change) = (number % n_groups, last + 1 + i64::try_from(number)?);
-                let (groups, noted) = (groups.clone(), noted.clone());
-                tasks.spawn(async move {
-                    let (_permit, at) = (permit, now());
-                    let patch = Patch::Merge(json!({ "spec": { "change": change } }));
-                    groups.patch(&name(group), &PatchParams::default(), &patch).await?;
-                    noted.lock().unwrap_or_else(PoisonError::into_inner).push(Sent { group, change, at });
-                    Ok::<_, Failure>(())
-                });
-                while let Some(done) = tasks.try_join_next() {
-                    done??;
-                }
-            }
-            Ok(())
-        });
-        Self { task, sent }
-    }
-
-    /// Stops the task, and returns the changes that the server has accepted.
-    async fn stop(self) -> Result<Vec<Sent>, Failure> {
-        self.task.abort();
-        // Requests in flight are dropped. They may have changed an object, but are not counted.
-        if let Ok(ended) = self.task.await {
-            ended?;
-        }
-        Ok(std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner)))
-    }
-}
-
-/// Times from a change to the end of its reconcile.
-#[derive(Default)]
-struct Lags {
-    /// Milliseconds, sorted.
-    ms: Vec<f64>,
-    /// Number of changes that no reconcile saw.
-    n_lost: usize,
-}
-
-impl Lags {
-    /// Returns a quantile in milliseconds: `0.99` is the time that 99 % of the changes don't exceed.
-    fn quantile(&self, part: f64) -> f64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "an index"
-        )]
-        let index = (self.ms.len().saturating_sub(1) as f64 * part) as usize;
-        self.ms.get(index).copied().unwrap_or(f64::NAN)
-    }
-}
-
-/// Waits up to a minute until every change is reconciled, and returns the times.
-async fn lags(stage: &mut Stage, sent: &[Sent]) -> Result<Lags, Failure> {
-    let begun = now();
-    loop {
-        stage.journals.refresh()?;
-        let lags = lags_now(&stage.journals, sent);
-        if lags.n_lost == 0 || between(begun, now()) > Duration::from_secs(60) {
-            return Ok(lags);
-        }
-        sleep(Duration::from_millis(200)).await;
-    }
-}
-
-/// Returns the times of the changes reconciled so far. A reconcile of a later change to the same object also counts.
-fn lags_now(journals: &Journals, sent: &[Sent]) -> Lags {
-    let mut lags = Lags::default();
-    for Sent { group, change, at } in sent {
-        let runs = journals.runs.get(&name(*group)).into_iter().flatten();
-        let done = runs.filter(|run| run.is_done && run.change >= *change).filter_map(|run| run.end).min();
-        match done {
-            Some(end) => lags.ms.push(between(*at, end).as_secs_f64() * 1_000.0),
-            None => lags.n_lost += 1,
-        }
-    }
-    lags.ms.sort_by(f64::total_cmp);
-    lags
 }
 
 /// Times until other replicas reconciled the keys of a replica that ended.
@@ -499,7 +388,7 @@ struct Rolling {
 async fn rolling(stage: &mut Stage, options: &FigureOptions) -> Result<Rolling, Failure> {
     let begun = now();
     // Above all numbers of earlier changes.
-    let changes = Changes::start(stage, options, 1_000_000);
+    let changes = Changes::start(stage, options.primaries, options.rate, 1_000_000);
     sleep(REPLICA_START_INTERVAL).await;
     for _ in 0..stage.replicas.len() {
         stage.start()?;
@@ -610,11 +499,12 @@ fn print_cpu(all: &[Runs]) {
     print_line("\n| replicas | | all replicas | of the single one | goal | |\n|---|---|---|---|---|---|");
     for runs in all {
         let n = runs.n;
-        let cpu: [Row; 4] = [
+        let cpu: [Row; 5] = [
             ("CPU to create all Pods, s", |figures| figures.create),
             ("CPU to start over them, s", |figures| figures.start),
             ("CPU of the changes, s", |figures| figures.changes),
-            ("CPU in all, s", |figures| figures.create + figures.start + figures.changes),
+            ("CPU in all, s", Figures::cpu),
+            ("… with that of idle replicas, s", |figures| figures.cpu() + figures.idle_in_steps),
         ];
         for (what, of) in cpu {
             let (value, ratio) = (runs.median(of), runs.median(of) / single.median(of));
@@ -652,18 +542,6 @@ fn print_line(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::Run;
-
-    #[test]
-    fn lag_lasts_from_request_to_end_of_reconcile() {
-        let run = |change, start, end| Run { change, start, end: Some(end), is_done: true, replica: 0 };
-        let mut journals = Journals::default();
-        journals.runs.insert(name(0), vec![run(1, 0, 1_000_000), run(3, 4_000_000, 6_000_000)]);
-        let sent = |change, at| Sent { group: 0, change, at };
-        let lags = lags_now(&journals, &[sent(1, 0), sent(2, 2_000_000), sent(3, 3_000_000), sent(4, 0)]);
-        assert_eq!((lags.ms.as_slice(), lags.n_lost), (&[1.0, 3.0, 4.0][..], 1));
-        assert!((lags.quantile(0.5) - 3.0).abs() < f64::EPSILON);
-    }
 
     #[test]
     fn median_is_the_middle_of_all_runs() {

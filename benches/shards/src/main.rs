@@ -12,6 +12,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `figures` | comparison of one, two and three replicas |
+//! | `changes` | changes of primaries at a constant rate, and the times until they are reconciled |
 //! | `rest` | requests for Leases and CPU of a server with idle replicas, and of the same server without them |
 //! | `chaos`, `audit` | replicas that are killed and frozen, and the check of the API server's audit log |
 //! | `division` | the slot of a key, for the audit |
@@ -23,6 +24,7 @@
 //! `benches/README.md` has the results. All processes share the machine, so only ratios within one run mean something.
 
 mod audit;
+mod changes;
 mod chaos;
 mod division;
 mod figures;
