@@ -192,6 +192,7 @@ impl Cache {
             Delta::Apply(object) => self.apply_object(object),
             Delta::Delete(object) => self.delete_object(&object),
             Delta::Drop(object) => self.drop_object(&object),
+            Delta::Leave(key, uid, version) => self.end_object(&key, &uid, version.parse().ok()),
             Delta::Unselected(scope, uid, version) => {
                 let revision = version.parse().ok();
                 self.tombstones.record_delete(&uid, revision);

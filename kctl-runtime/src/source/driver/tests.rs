@@ -389,3 +389,85 @@ async fn waiting_events_leave_with_their_slot() {
     source.store().flush().await;
     assert!(source.store().is_synced() && source.store().is_empty());
 }
+
+/// Returns the line of a watch event of the Pod `x` whose controller has this name, if any.
+fn line_of_x(event: &str, version: u64, controller: Option<&str>) -> String {
+    let owner = |name| {
+        format!(
+            r#","ownerReferences":[{{"apiVersion":"v1","kind":"ConfigMap","name":"{name}","uid":"c","controller":true}}]"#
+        )
+    };
+    let owners = controller.map(owner).unwrap_or_default();
+    let meta = format!(r#"{{"name":"x","namespace":"a","uid":"x","resourceVersion":"{version}"{owners}}}"#);
+    format!(r#"{{"type":"{event}","object":{{"metadata":{meta},"spec":{{"containers":[]}}}}}}"#)
+}
+
+/// Returns a source of the Pods that a ConfigMap controls, and a reflector that watches from version 5. The cache has the Pod
+/// `x` in these versions.
+async fn watching_children_from_5(cached: &[u64]) -> (Source, Reflector) {
+    let (source, mut reflector) = (source(), Reflector::default());
+    let kind = Kind::of::<k8s_openapi::api::core::v1::ConfigMap>();
+    let share = Arc::new(OneSlot(AtomicBool::new(true)));
+    source.select(Filter::new(share, vec![BelongsTo::Controller { kind, namespaced: true }], None));
+    tokio::spawn(source.store().clone().write());
+    source.perform(&mut reflector, last_page(Vec::new(), "5")).await;
+    apply_lines(&source, &mut reflector, cached.iter().map(|version| line_of_x("MODIFIED", *version, Some("c"))));
+    source.store().flush().await;
+    (source, reflector)
+}
+
+/// Applies lines of a watch, before the writer applies the first one.
+fn apply_lines(source: &Source, reflector: &mut Reflector, lines: impl IntoIterator<Item = String>) {
+    for line in lines {
+        let (rest, _goes_on) = source.apply_line(reflector, line.as_bytes(), Instant::now());
+        assert!(rest.is_none(), "the store has room");
+    }
+}
+
+#[tokio::test]
+async fn released_child_leaves_with_its_waiting_events() {
+    let child = |event, version| line_of_x(event, version, Some("c"));
+    for (cached, selected, end) in [
+        (&[][..], child("ADDED", 6), line_of_x("MODIFIED", 7, None)),
+        (&[6], child("MODIFIED", 7), line_of_x("MODIFIED", 8, None)),
+        (&[6], child("MODIFIED", 7), line_of_x("DELETED", 8, None)),
+    ] {
+        let (source, mut reflector) = watching_children_from_5(cached).await;
+        assert_eq!(source.store().len(), cached.len());
+        apply_lines(&source, &mut reflector, [selected, end.clone()]);
+        source.store().flush().await;
+        assert!(source.store().is_empty(), "{cached:?} {end}");
+    }
+}
+
+#[tokio::test]
+async fn released_child_leaves_after_a_waiting_list() {
+    let (source, mut reflector) = watching_children_from_5(&[]).await;
+    source.store().push_and_wait(Delta::Listing(None)).await;
+    let x = source.accept(&json("x", "x", 10, r#"{"containers":[]}"#)).unwrap();
+    source.store().push(Delta::Join(None, vec![x], "10".into())).await;
+    apply_lines(&source, &mut reflector, [line_of_x("MODIFIED", 12, None)]);
+    source.store().flush().await;
+    assert!(source.store().is_empty());
+}
+
+#[tokio::test]
+async fn child_adopted_by_own_write_survives_earlier_event() {
+    let (source, mut reflector) = watching_children_from_5(&[]).await;
+    let x = source.accept(&json("x", "x", 10, r#"{"containers":[]}"#)).unwrap();
+    source.store().push(Delta::Written(x)).await;
+    apply_lines(&source, &mut reflector, [line_of_x("MODIFIED", 8, None)]);
+    source.store().flush().await;
+    assert_eq!(source.store().len(), 1);
+}
+
+/// The final state is unreadable, so the last readable one has to leave: here, one that waits for the writer.
+#[tokio::test]
+async fn unreadable_deletion_ends_waiting_state() {
+    let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
+    let readable = format!(r#"{{"type":"MODIFIED","object":{}}}"#, json("x", "x", 7, r#"{"containers":[]}"#));
+    let end = format!(r#"{{"type":"DELETED","object":{}}}"#, json("x", "x", 9, "false"));
+    apply_lines(&source, &mut reflector, [readable, end]);
+    source.store().flush().await;
+    assert!(source.store().is_empty());
+}

@@ -1,14 +1,14 @@
 //! Reads the lines of a watch: from the JSON of an event to an input of the reflector.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::atomic::Ordering;
 
 use super::Source;
 use crate::{
+    key::ObjectKey,
     object::Stored,
     source::{
         check::Arrival,
         event::{Bookmark, Event},
-        filter::ObjectHead,
         reflector::{Input, Reflector, Request},
     },
     store::{Delta, NamespaceScope},
@@ -22,8 +22,8 @@ impl Source {
     /// its metadata: whatever else is wrong with it, it is gone.
     ///
     /// An object that the filter does not select is not decoded, and its event only moves the version on. `left` receives
-    /// a deletion if it has just ceased to be selected. It receives the version during a concurrent list of the scope,
-    /// and for a deletion that may be an own one: its slot may have been lost since.
+    /// the end of an object that may just have ceased to be selected. It receives the version during a concurrent list of
+    /// the scope, and for a deletion that may be an own one: its slot may have been lost since.
     pub(in crate::source) fn read_event(
         &self,
         line: &[u8],
@@ -44,8 +44,11 @@ impl Source {
         if ["ADDED", "MODIFIED", "DELETED"].contains(&event.kind)
             && let Some(head) = self.not_selected(json)
         {
-            self.unreadable.remove(&head.key());
-            left.extend(self.last_selected(&head).map(Delta::Delete));
+            let key = head.key();
+            self.unreadable.remove(&key);
+            if self.may_leave(&key, &head.uid) {
+                left.push(Delta::Leave(key, (&*head.uid).into(), head.resource_version.to_string()));
+            }
             if is_listed || (event.kind == "DELETED" && self.store.tombstones() > 0) {
                 left.push(Delta::Unselected(
                     reflector.scope().clone(),
@@ -79,21 +82,15 @@ impl Source {
 
     /// Returns the input of a deletion.
     ///
-    /// If the final state cannot be decoded, handlers get the last readable one, in `left`. The watch continues at the
-    /// version of the event: the version of the readable state is older.
-    ///
-    /// A cached state that is later than the event is kept: the object had left the selector, and was written after
-    /// that.
+    /// If the final state cannot be decoded, handlers get the cached one, by a delta in `left`. The watch continues at the
+    /// version of the event: the version of the cached state is older.
     fn handle_deletion(&self, last: Stored, scope: &NamespaceScope, left: &mut Vec<Delta>) -> Input {
         self.unreadable.remove(last.key());
         let (uid, version) = (last.meta().uid.clone(), version_of(&last));
-        let end = last.meta().revision();
         let readable = self.readable(last);
         match version {
             Some(Input::Bookmark(version)) if readable.meta().resource_version != *version => {
-                if readable.meta().revision().zip(end).is_none_or(|(readable, end)| readable <= end) {
-                    left.push(Delta::Delete(readable));
-                }
+                left.push(Delta::Leave(readable.key().clone(), uid.clone(), version.clone()));
                 // A concurrent list may have a state between the two.
                 left.push(Delta::Unselected(scope.clone(), uid, version.clone()));
                 Input::Bookmark(version)
@@ -102,16 +99,15 @@ impl Source {
         }
     }
 
-    /// Returns the cached state of an object that is no longer selected. A state that is newer than the event is kept,
-    /// because its own event has not arrived yet.
-    fn last_selected(&self, head: &ObjectHead<'_>) -> Option<Arc<Stored>> {
-        let cached = self.store.get(&head.key()).filter(|cached| cached.meta().uid == *head.uid)?;
-        // The object was not selected before the event either. Its slot was lost, and `drop_lost` removes it.
-        if self.filter().is_none_or(|filter| !filter.has(&cached)) {
-            return None;
-        }
-        let versions = head.resource_version.parse::<u64>().ok().zip(cached.meta().revision());
-        versions.is_none_or(|(event, version)| event >= version).then_some(cached)
+    /// Returns `true` if the store may have a selected state of an object that is no longer selected.
+    ///
+    /// While deltas wait for the writer, the store does not show yet what the watch has reported before this event. A cached
+    /// state that is not selected either is of a lost slot, and `drop_lost` removes it.
+    fn may_leave(&self, key: &ObjectKey, uid: &str) -> bool {
+        // Looked at before the store, which may be up to date a moment later.
+        let is_behind = self.store.backlog() > 0;
+        let is_selected = |cached: &Stored| self.filter().is_some_and(|filter| filter.has(cached));
+        is_behind || self.store.get(key).is_some_and(|cached| cached.meta().uid == *uid && is_selected(&cached))
     }
 }
 

@@ -40,6 +40,9 @@ pub enum Delta {
     /// The source no longer selects this object, whatever its version is. Unlike [`Delete`](Self::Delete) it does not come
     /// from the watch, so it does not prove that the watch is past the version.
     Drop(Arc<Stored>),
+    /// The watch reported this `resourceVersion` of an object that the source no longer selects, or cannot read in its last
+    /// state, by its key and uid. A cached state that is not later leaves the store as a deletion.
+    Leave(ObjectKey, Uid, String),
     /// Everything of a scope up to this `resourceVersion` has been reported.
     Bookmark(NamespaceScope, String),
     /// The objects of a namespace at a `resourceVersion`, from a list concurrent with the watch.
@@ -78,6 +81,7 @@ impl Delta {
             Self::Apply(_)
             | Self::Delete(_)
             | Self::Drop(_)
+            | Self::Leave(..)
             | Self::Bookmark(..)
             | Self::Unselected(..)
             | Self::Written(_)

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use super::{Cache, delta::NamespaceScope, scope_among, version_order::is_later};
-use crate::{key::ObjectKey, object::Stored, store::Change};
+use crate::{
+    key::ObjectKey,
+    object::{Stored, Uid},
+    store::Change,
+};
 
 impl Cache {
     /// Applies a watch event `ADDED` or `MODIFIED`.
@@ -53,6 +57,18 @@ impl Cache {
     pub(super) fn drop_object(&mut self, object: &Stored) -> Vec<Change<Stored>> {
         let is_same = |cached: &&Arc<Stored>| cached.meta().uid == object.meta().uid;
         let Some(last) = self.get(object.key()).filter(is_same).cloned() else { return Vec::new() };
+        self.remove(&last);
+        vec![Change::Deleted { last }]
+    }
+
+    /// Removes an object that the watch has reported as no longer selected, at this revision. A later state is kept: it is an
+    /// own write that the watch has not reached.
+    pub(super) fn end_object(&mut self, key: &ObjectKey, uid: &Uid, end: Option<u64>) -> Vec<Change<Stored>> {
+        let is_ended = |cached: &&Arc<Stored>| {
+            let versions = cached.meta().revision().zip(end);
+            cached.meta().uid == *uid && versions.is_none_or(|(cached, end)| cached <= end)
+        };
+        let Some(last) = self.get(key).filter(is_ended).cloned() else { return Vec::new() };
         self.remove(&last);
         vec![Change::Deleted { last }]
     }
