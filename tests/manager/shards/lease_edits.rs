@@ -97,6 +97,51 @@ async fn slots_without_holder_wait_for_their_owner() {
     world.check_nothing_ran_twice();
 }
 
+/// The owner does not notice the edit, and a replica starts after it.
+#[tokio::test(start_paused = true)]
+async fn new_replica_waits_before_taking_edited_lease() {
+    for edit in [json!({ "holderIdentity": "" }), json!({ "leaseDurationSeconds": 1 })] {
+        let world = ShardWorld::new(Duration::from_millis(200)).await;
+        let a = world.start("a").await;
+        advance_seconds(10).await;
+        a.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
+        for slot in 0..N_SLOTS {
+            let edited = Patch::Merge(json!({ "spec": edit }));
+            let name = format!("podset-slot-{slot}");
+            world.contest.leases().patch(&name, &PatchParams::default(), &edited).await.unwrap();
+        }
+        let b = world.start("b").await;
+        for state in 1..=14 {
+            world.change(state).await;
+            advance_seconds(1).await;
+            assert_eq!(b.n_owned(), 0, "{state} s after the edit {edit}");
+        }
+        advance_seconds(4).await;
+        assert_eq!(b.n_owned(), 8, "{edit}");
+        world.wait_until_reconciled_at(14).await;
+        world.check_nothing_ran_twice();
+    }
+}
+
+/// The owner restores the duration at its next renewal, and crashes later.
+#[tokio::test(start_paused = true)]
+async fn restored_duration_does_not_delay_takeover() {
+    let world = ShardWorld::new(Duration::from_millis(200)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    advance_seconds(10).await;
+    for slot in 0..N_SLOTS {
+        let longer = Patch::Merge(json!({ "spec": { "leaseDurationSeconds": 100_000 } }));
+        let name = format!("podset-slot-{slot}");
+        world.contest.leases().patch(&name, &PatchParams::default(), &longer).await.unwrap();
+    }
+    advance_seconds(5).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    a.crash().await;
+    advance_seconds(19).await;
+    assert_eq!(b.n_owned(), 8);
+    world.check_nothing_ran_twice();
+}
+
 /// A write needs 9.55 s of the Leases, and waits for their renewal.
 #[tokio::test(start_paused = true)]
 async fn slow_renewals_keep_slots_with_their_owners() {

@@ -70,8 +70,14 @@ impl Record {
     }
 
     /// Returns `true` for a record as a holder writes it to release the Lease.
-    pub(super) fn is_release(&self) -> bool {
+    pub(in crate::manager) fn is_release(&self) -> bool {
         self.holder().is_empty() && self.lease_duration_seconds == Some(1) && self.acquire_time == self.renew_time
+    }
+
+    /// Returns `true` if the holder of `before` has written this record, with another `renewTime`. A person who edits the Lease
+    /// leaves the time as it is.
+    pub(in crate::manager) fn is_renewal_of(&self, before: &Self) -> bool {
+        !self.holder().is_empty() && self.holder() == before.holder() && self.renew_time != before.renew_time
     }
 
     /// Returns the record of a holder that acquires or renews the Lease now. `before` is the current record.

@@ -217,7 +217,7 @@ impl Coordinator {
                 let (_late, listed_at) = tokio::join!(timeout(CACHE_SYNC_TIMEOUT, full), listed);
                 let led = leadership.wait_until_leading().await;
                 if !leadership.joined_new_lease() {
-                    self.assume_missing_held(listed_at);
+                    self.assume_edited_held(listed_at);
                 }
                 if led {
                     handlers_ready(&envs).await;
@@ -290,12 +290,12 @@ impl Coordinator {
         })
     }
 
-    /// Notes the slots whose Lease was missing at the first list, because their owners may still be at work.
+    /// Notes the slots whose Lease was missing or edited at the first list, because their owners may still be at work.
     ///
     /// A Lease that is deleted by hand is created again by its owner, or free once it would have expired. A replica that saw
     /// it counts from the deletion. One that never saw it would take the slot at once. Only under a new Lease of the settings
     /// there can be no earlier owner.
-    fn assume_missing_held(&self, listed_at: Instant) {
+    fn assume_edited_held(&self, listed_at: Instant) {
         let mut shared = self.shared.lock();
         for slot in self.config.slots().all() {
             shared.observed_leases.assume_held(

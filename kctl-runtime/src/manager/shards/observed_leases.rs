@@ -15,6 +15,9 @@ pub(super) type ObservedRecord = (Record, Instant);
 /// Holder of a Lease that was missing when this replica started.
 const UNKNOWN: &str = "(unknown: the Lease is missing)";
 
+/// Holder of a Lease from which a person had removed the holder when this replica started.
+const REMOVED: &str = "(unknown: the Lease has no holder)";
+
 /// The note of a replica at its seat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SeatNote {
@@ -56,7 +59,12 @@ impl ObservedLeases {
         let has_same_holder = known.0.holder() == record.holder();
         let is_renewal = is_held && is_valid && has_same_holder && known.0.duration() == record.duration();
         let is_released = record.is_release_of(&known.0);
-        let ends_early = !has_same_holder || record.duration() < known.0.duration();
+        let is_shortened = record.duration() < known.0.duration() && !record.is_renewal_of(&known.0);
+        let ends_early = !has_same_holder || is_shortened;
+        // The holder has restored the Lease after an edit.
+        if self.replaced.get(name).is_some_and(|(replaced, _)| record.is_renewal_of(replaced)) {
+            self.replaced.remove(name);
+        }
         let (before, _) = std::mem::replace(known, (record, now));
         if is_released {
             self.replaced.remove(name);
@@ -116,11 +124,26 @@ impl ObservedLeases {
         }
     }
 
-    /// Notes that a Lease is missing which may have had a holder. It counts as held from `at` for the longest duration of any
-    /// Lease, at least `duration`. One that was seen is left as it is.
+    /// Notes that a Lease may have a holder which this replica has not seen. If it is missing, it counts as held from `at` for
+    /// the longest duration of any Lease, at least `duration`.
+    ///
+    /// A person may have edited a Lease before it was seen. One without a holder that was not released, or with a shorter
+    /// duration, may have a holder at work for `duration`. Another one is left as it is.
     pub(super) fn assume_held(&mut self, name: &str, duration: Duration, at: Instant) {
         let longest = self.records.values().map(|(record, _)| record.duration()).fold(duration, Duration::max);
-        self.records.entry(name.into()).or_insert((unknown_holder(longest), at));
+        let Some((record, _)) = self.records.get(name) else {
+            self.records.insert(name.into(), (unknown_holder(longest), at));
+            return;
+        };
+        if !record.is_release() && (record.holder().is_empty() || record.duration() < duration) {
+            let holder = Some(record.holder()).filter(|holder| !holder.is_empty()).unwrap_or(REMOVED);
+            let at_work = Record {
+                holder_identity: Some(holder.into()),
+                lease_duration_seconds: Some(duration.as_secs()),
+                ..record.clone()
+            };
+            self.replaced.entry(name.into()).or_insert((at_work, at));
+        }
     }
 
     /// Returns `true` for a Lease that has never been seen, but is [assumed to be held](Self::assume_held).
@@ -284,6 +307,43 @@ mod tests {
                 Some(&(held("b", "7"), at(4))),
                 "{why}, then taken"
             );
+        }
+    }
+
+    #[test]
+    fn lengthened_lease_counts_as_renewed_by_its_holder() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let longer = Record { lease_duration_seconds: Some(100_000), ..held("b", "5") };
+        // The second edit ends the Lease early, until its holder writes it.
+        for edits in [&[longer.clone()][..], &[longer, held("b", "5")]] {
+            let mut seen = ObservedLeases::default();
+            seen.observe("slot", held("b", "5"), start);
+            for edit in edits {
+                seen.observe("slot", edit.clone(), at(1));
+            }
+            seen.observe("slot", held("b", "7"), at(2));
+            assert_eq!(seen.last_for_candidate("slot", "a", at(3)), Some(&(held("b", "7"), at(2))), "{edits:?}");
+        }
+    }
+
+    #[test]
+    fn lease_edited_before_the_start_may_have_a_holder() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let shorter = Record { lease_duration_seconds: Some(1), ..held("b", "5") };
+        for (first, at_work) in [
+            (held("", "5"), Some(REMOVED)),
+            (Record::default(), Some(REMOVED)),
+            (shorter, Some("b")),
+            (held("b", "5"), None),
+            (released("5"), None),
+        ] {
+            let mut seen = ObservedLeases::default();
+            seen.observe("slot", first.clone(), start);
+            seen.assume_held("slot", Duration::from_secs(15), at(1));
+            let holder = |time| seen.record_at_work("slot", "a", at(time)).map(|(record, _)| record.holder());
+            assert_eq!((holder(15), holder(16)), (at_work, None), "{first:?}");
         }
     }
 

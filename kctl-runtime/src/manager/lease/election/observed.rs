@@ -54,7 +54,8 @@ impl Observed {
     /// release.
     ///
     /// A person may remove the holder, or shorten the duration, and a backup may have an earlier release. The holder
-    /// notices that at its next renewal, and works until then. client-go takes a Lease without a holder at once.
+    /// notices that at its next renewal, and works until then. client-go takes a Lease without a holder at once. If a person
+    /// has lengthened the duration, that renewal shortens it again.
     pub(super) fn note_edit(&mut self, record: &Record, now: Instant) {
         let Some(last) = self.record().filter(|last| *last != record) else { return };
         if record.is_release_of(last) {
@@ -62,7 +63,7 @@ impl Observed {
             return;
         }
         let ends_early = record.holder().is_empty()
-            || record.duration() < last.duration()
+            || (record.duration() < last.duration() && !record.is_renewal_of(last))
             || self.is_replaced_by_earlier(record, now);
         if ends_early && !last.holder().is_empty() && self.is_held_by_other(now) {
             // It may have renewed the Lease just before.

@@ -211,6 +211,17 @@ fn edited_lease_counts_for_its_former_duration() {
                 assert_eq!(election.is_acquiring(), is_taken, "{holders:?}, {edited} after {seconds} s");
             }
         }
+        // A longer duration counts until its holder restores it.
+        let mut election = Election::new(config(), start).with_holders(holders);
+        for (lease, seconds, is_taken) in [
+            (lease("b", 100_000, "0", "5"), 0, false),
+            (lease("b", 15, "0", "7"), 2, false),
+            (lease("b", 15, "0", "7"), 18, true),
+        ] {
+            election.handle(Input::WaitEnded, at(seconds), wall);
+            election.handle(Input::Read(lease.clone()), at(seconds), wall);
+            assert_eq!(election.is_acquiring(), is_taken, "{holders:?}, {lease} after {seconds} s");
+        }
         // A holder that releases the Lease has ended its work, also after an edit.
         let mut election = Election::new(config(), start).with_holders(holders);
         for (lease, seconds, is_taken) in
