@@ -116,7 +116,7 @@ async fn new_replica_waits_before_taking_edited_lease() {
             advance_seconds(1).await;
             assert_eq!(b.n_owned(), 0, "{state} s after the edit {edit}");
         }
-        advance_seconds(4).await;
+        advance_seconds(8).await;
         assert_eq!(b.n_owned(), 8, "{edit}");
         world.wait_until_reconciled_at(14).await;
         world.check_nothing_ran_twice();
