@@ -37,8 +37,8 @@ pub(crate) fn seed(from: &Path, to: &Path) -> Result {
 
 /// Calls `copy` with the two paths of each file below a folder, and creates the folders.
 ///
-/// A compiler that runs concurrently deletes its temporary files and folders, so what disappears meanwhile is left out. Cargo
-/// builds again what a record lacks.
+/// A compiler that runs concurrently deletes its temporary files and folders, so what disappears during the copy is left out.
+/// Cargo builds again what a record lacks.
 fn for_each_file(from: &Path, to: &Path, copy: fn(&Path, &Path) -> io::Result<()>) -> io::Result<()> {
     let mut folders: Vec<PathBuf> = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_compiler_deletes_meanwhile_is_left_out() -> Result {
+    fn disappearing_files_are_left_out() -> Result {
         /// Copies a file while a compiler deletes a temporary folder.
         fn copy_while_compiling(from: &Path, to: &Path) -> io::Result<()> {
             fs::remove_dir_all(from.with_file_name("rmeta1"))?;

@@ -504,7 +504,7 @@ fn print_cpu(all: &[Runs]) {
             ("CPU to start over them, s", |figures| figures.start),
             ("CPU of the changes, s", |figures| figures.changes),
             ("CPU in all, s", Figures::cpu),
-            ("… with that of idle replicas, s", |figures| figures.cpu() + figures.idle_in_steps),
+            ("… with the CPU of idle replicas, s", |figures| figures.cpu() + figures.idle_in_steps),
         ];
         for (what, of) in cpu {
             let (value, ratio) = (runs.median(of), runs.median(of) / single.median(of));

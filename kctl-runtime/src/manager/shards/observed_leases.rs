@@ -128,7 +128,7 @@ impl ObservedLeases {
     /// the longest duration of any Lease, at least `duration`.
     ///
     /// A person may have edited a Lease before it was seen. One without a holder that was not released, or with a shorter
-    /// duration, may have a holder at work for `duration`. Another one is left as it is.
+    /// duration, may have a holder at work for `duration`. Other Leases keep their records.
     pub(super) fn assume_held(&mut self, name: &str, duration: Duration, at: Instant) {
         let longest = self.records.values().map(|(record, _)| record.duration()).fold(duration, Duration::max);
         let Some((record, _)) = self.records.get(name) else {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn lease_edited_before_the_start_may_have_a_holder() {
+    fn lease_edited_before_start_may_have_holder() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let shorter = Record { lease_duration_seconds: Some(1), ..held("b", "5") };
