@@ -402,7 +402,7 @@ fn line_of_x(event: &str, version: u64, controller: Option<&str>) -> String {
     format!(r#"{{"type":"{event}","object":{{"metadata":{meta},"spec":{{"containers":[]}}}}}}"#)
 }
 
-/// Returns a source of the Pods that a ConfigMap controls, and a reflector that watches from version 5. The cache has the Pod
+/// Returns a source of the Pods that a `ConfigMap` controls, and a reflector that watches from version 5. The cache has the Pod
 /// `x` in these versions.
 async fn watching_children_from_5(cached: &[u64]) -> (Source, Reflector) {
     let (source, mut reflector) = (source(), Reflector::default());
