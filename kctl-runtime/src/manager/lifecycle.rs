@@ -305,7 +305,7 @@ impl Running {
             tokio::select! {
                 biased;
                 Some(end) = self.election.join_next() => return Err(unexpected_end(end)),
-                () = sleep_until(over) => {}
+                () = permit.wait_for_answers(over) => {}
             }
         }
         Ok(true)

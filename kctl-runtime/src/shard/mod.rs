@@ -16,6 +16,6 @@ mod tenure;
 pub(crate) use gate::{Gate, ReconcileGuard};
 pub(crate) use hash::{hash_string, splitmix64};
 pub(crate) use ring::{LabelledShare, NextStep, Ring, RingLabels, RunningReconcile};
-pub(crate) use slots::{DIVISION, seat_name};
+pub(crate) use slots::{DIVISION, is_slot_or_seat_name, seat_name};
 pub use slots::{SLOTS_MAX, ShardBy, Slots, slot_name};
 pub(crate) use tenure::{Phase, Tenure, Tenures};

@@ -182,11 +182,32 @@ pub(crate) fn seat_name(app: &str, seat: u32) -> String {
     format!("{app}-seat-{seat}")
 }
 
+/// Returns `true` for the names of Leases that slots and seats can have. Other Leases may have the app's label too.
+pub(crate) fn is_slot_or_seat_name(app: &str, name: &str) -> bool {
+    let number = name.rsplit('-').next().and_then(|number| number.parse().ok());
+    number.is_some_and(|n: u32| n < SLOTS_MAX && (slot_name(app, n) == name || seat_name(app, n) == name))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn only_slots_and_seats_have_their_names() {
+        for (name, is_one) in [
+            ("web-slot-0", true),
+            ("web-seat-255", true),
+            ("web-slot-256", false),
+            ("web-slot-00", false),
+            ("web", false),
+            ("web-2-slot-0", false),
+            ("web-backup-0", false),
+        ] {
+            assert_eq!(is_slot_or_seat_name("web", name), is_one, "{name}");
+        }
+    }
 
     #[test]
     fn slots_are_equal_ranges_of_the_hash_space() {

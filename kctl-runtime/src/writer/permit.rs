@@ -26,6 +26,7 @@
 use std::{
     collections::BTreeSet,
     fmt,
+    pin::pin,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -33,7 +34,7 @@ use std::{
 use parking_lot::Mutex;
 
 use tokio::{
-    sync::watch,
+    sync::{Notify, watch},
     time::{Instant, timeout_at},
 };
 
@@ -151,6 +152,22 @@ impl Writes {
     }
 }
 
+/// The writes under one Lease, and the answers to them.
+#[derive(Debug, Default)]
+struct WriteLog {
+    writes: Mutex<Writes>,
+    /// Notified of each answer, for a hand-over that waits for it.
+    resolved: Notify,
+}
+
+impl WriteLog {
+    /// Removes a write whose outcome is known.
+    fn resolve(&self, write: &Write) {
+        self.writes.lock().unresolved.remove(write);
+        self.resolved.notify_waiters();
+    }
+}
+
 /// The permission for one write, which [`WritePermit::acquire`] returns.
 ///
 /// Call [`resolve`](Self::resolve) when the server has answered. A value that is dropped counts as a
@@ -161,7 +178,7 @@ pub struct WriteGuard {
     /// The deadline of the request, whose time began when the permit was granted.
     deadline: Deadline,
     /// The entries to remove once the server answers, one per Lease. Empty without leader election.
-    writes: Vec<(Arc<Mutex<Writes>>, Write)>,
+    writes: Vec<(Arc<WriteLog>, Write)>,
 }
 
 impl WriteGuard {
@@ -182,8 +199,8 @@ impl WriteGuard {
     ///
     /// Call it for a rejection too: the server has decided, and the write is no longer in flight.
     pub fn resolve(self) {
-        for (writes, write) in self.writes {
-            writes.lock().unresolved.remove(&write);
+        for (log, write) in self.writes {
+            log.resolve(&write);
         }
     }
 
@@ -203,7 +220,7 @@ struct Lease {
     timeout: Duration,
     margin: Duration,
     /// Shared by all permits of this Lease.
-    writes: Arc<Mutex<Writes>>,
+    log: Arc<WriteLog>,
     /// A Lease that has to be held as well: the settings' Lease, for the Lease of a slot.
     common: Option<Arc<Lease>>,
     /// The time that the Lease is checked against, with a bug that tests plant; `None` for the monotonic clock.
@@ -243,18 +260,17 @@ impl Lease {
     }
 
     /// Registers a write with each Lease; `None` if one of them is closed.
-    fn begin(&self, now: Instant, over: Instant) -> Option<Vec<(Arc<Mutex<Writes>>, Write)>> {
+    fn begin(&self, now: Instant, over: Instant) -> Option<Vec<(Arc<WriteLog>, Write)>> {
         debug_assert!(self.all().all(|lease| self.timeout <= lease.timeout), "the shorter timeout counts");
-        let mut begun = Vec::new();
+        let mut begun = Vec::<(Arc<WriteLog>, Write)>::new();
         for lease in self.all() {
-            let Some(write) = lease.writes.lock().begin(now, over) else {
-                for (writes, write) in begun {
-                    let writes: Arc<Mutex<Writes>> = writes;
-                    writes.lock().unresolved.remove(&write);
+            let Some(write) = lease.log.writes.lock().begin(now, over) else {
+                for (log, write) in begun {
+                    log.resolve(&write);
                 }
                 return None;
             };
-            begun.push((lease.writes.clone(), write));
+            begun.push((lease.log.clone(), write));
         }
         Some(begun)
     }
@@ -282,7 +298,7 @@ impl WritePermit {
             state,
             timeout,
             margin,
-            writes: Arc::default(),
+            log: Arc::default(),
             common: None,
             planted_clock: None,
             renewal_queue: Arc::default(),
@@ -315,7 +331,7 @@ impl WritePermit {
     /// Returns a permit of the same Lease that counts its own writes. They count for this permit as well.
     pub(crate) fn child(&self) -> Self {
         let Some(LeaseSource::Lease(lease)) = self.0.get() else { return self.clone() };
-        let apart = Lease { writes: Arc::default(), common: Some(Arc::new(lease.clone())), ..lease.clone() };
+        let apart = Lease { log: Arc::default(), common: Some(Arc::new(lease.clone())), ..lease.clone() };
         Self(Arc::new(LeaseSource::Lease(apart).into()))
     }
 
@@ -410,7 +426,7 @@ impl WritePermit {
     /// The manager calls it when it stops, before it releases the Lease. Without that a late task could still write.
     pub(crate) fn close(&self) {
         if let Some(lease) = self.0.get().and_then(Self::lease) {
-            lease.writes.lock().closed = true;
+            lease.log.writes.lock().closed = true;
         }
     }
 
@@ -418,7 +434,21 @@ impl WritePermit {
     ///
     /// Releasing a Lease before that would let the next leader begin while a write of this one may still arrive.
     pub(crate) fn unresolved_until(&self) -> Option<Instant> {
-        let last = Self::lease(self.0.get()?)?.writes.lock().unresolved.last().map(|(over, _)| *over);
+        let last = Self::lease(self.0.get()?)?.log.writes.lock().unresolved.last().map(|(over, _)| *over);
         last.filter(|over| *over > Instant::now())
+    }
+
+    /// Returns once no write may be in flight until `over`: the last one was answered, or its time is over.
+    ///
+    /// Call it only after [`close`](Self::close), so that no later write begins.
+    pub(crate) async fn wait_for_answers(&self, over: Instant) {
+        let Some(lease) = self.0.get().and_then(Self::lease) else { return };
+        loop {
+            let mut resolved = pin!(lease.log.resolved.notified());
+            resolved.as_mut().enable();
+            if self.unresolved_until() != Some(over) || timeout_at(over, resolved).await.is_err() {
+                return;
+            }
+        }
     }
 }

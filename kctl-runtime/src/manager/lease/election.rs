@@ -209,7 +209,7 @@ impl Election {
             Input::WaitEnded => self.attempt(now, wall, &mut effects),
             Input::Read(lease) => self.handle_lease(&lease, now, wall, &mut effects),
             Input::Absent if self.releasing.is_some() => self.release_missing(now, wall, &mut effects),
-            Input::Absent if self.observed.is_held_by_other(now) => {
+            Input::Absent if self.observed.is_deleted_while_held(now) => {
                 // The Lease was deleted while another process leads. That process will create it again. The time of its
                 // last renewal is unknown, so the lease duration counts from now.
                 self.observed.record_deletion(now);
@@ -263,7 +263,11 @@ impl Election {
     ///
     /// A leader that reads another holder's name stops at once. client-go continues trying until its deadline.
     fn handle_lease(&mut self, lease: &Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
-        let record = self.holders.record(&self.config.identity, lease);
+        let identity = &self.config.identity;
+        let record = match self.leading {
+            Some(_) => self.holders.record_of_leader(identity, lease),
+            None => self.holders.record(identity, lease),
+        };
         self.acquisition = Acquisition::Known;
         let is_changed = self.observed.record().is_some_and(|previous| *previous != record);
         let is_own = record.holder() == self.config.identity && !self.shows_earlier_term(&record, now);

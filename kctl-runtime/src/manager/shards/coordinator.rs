@@ -34,7 +34,7 @@ use crate::{
     object::{Kind, Stored},
     queue::WorkQueue,
     reconcile::Env,
-    shard::{Phase, Tenures, slot_name},
+    shard::{Phase, Tenures, is_slot_or_seat_name, slot_name},
     source::{CacheBug, Source, WatchConfig},
     store::{Change, Handler, Share, SharedStore},
     writer::ShardPermits,
@@ -174,11 +174,13 @@ impl Coordinator {
     /// period, and may work on the same keys until then. So if any slot or seat has a holder, a missing Lease counts as
     /// held for the longest duration of these Leases.
     pub(in crate::manager) fn guard(&self, elector: Elector) -> impl Future<Output = Elector> + Send + 'static {
-        let store = self.source.store().clone();
+        let (store, app) = (self.source.store().clone(), self.config.name().to_owned());
         async move {
             store.wait_until_synced().await;
             let lease = |stored: &Arc<Stored>| serde_json::from_str(&stored.json()).unwrap_or_default();
-            let records = store.all().iter().map(|stored| Record::read(&lease(stored))).collect::<Vec<_>>();
+            let is_known = |stored: &&Arc<Stored>| is_slot_or_seat_name(&app, &stored.key().name);
+            let records =
+                store.all().iter().filter(is_known).map(|stored| Record::read(&lease(stored))).collect::<Vec<_>>();
             let held = records.iter().filter(|record| !record.holder().is_empty());
             match held.map(Record::duration).max() {
                 Some(longest) => elector.assume_held(unknown_holder(longest), Instant::now()),
@@ -270,6 +272,10 @@ impl Coordinator {
         let (shared, changed) = (self.shared.clone(), self.changed.clone());
         let (config, holders) = (self.config.clone(), Holders::Numbered { process: self.config.process() });
         Arc::new(move |change, _origin| {
+            // Records are kept for good, so a Lease of another program with the label must not add any.
+            if !is_slot_or_seat_name(config.name(), &change.latest().key().name) {
+                return;
+            }
             let (mut shared, now) = (shared.lock(), Instant::now());
             let is_changed = match change {
                 Change::Deleted { .. } => {
@@ -446,7 +452,7 @@ impl Coordinator {
             let observed_leases = &self.shared.lock().observed_leases;
             (
                 observed_leases.last_for_candidate(&config.name, self.config.identity(), Instant::now()).cloned(),
-                observed_leases.is_assumed_held(&config.name).then_some(Missing),
+                observed_leases.is_missing(&config.name).then_some(Missing),
             )
         };
         let (shared, lease) = (self.shared.clone(), config.name.clone());

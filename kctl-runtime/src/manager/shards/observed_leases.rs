@@ -3,7 +3,10 @@
 //! Clocks of two machines differ, so the times in a Lease are never compared with the local clock. A record counts as
 //! valid for its duration from the moment at which this replica saw it change (client-go, `isLeaseValid`).
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -36,6 +39,8 @@ pub(super) struct ObservedLeases {
     /// The last valid record of each Lease that was replaced without a release, by another holder, none, or a shorter duration, and
     /// when that was.
     replaced: BTreeMap<String, ObservedRecord>,
+    /// The Leases that do not exist any longer. Their records count from the deletion.
+    deleted: BTreeSet<String>,
     /// The notes of the holders of seats, by the name of the seat's Lease.
     notes: BTreeMap<String, SeatNote>,
     n_notes: u64,
@@ -47,6 +52,7 @@ impl ObservedLeases {
     /// Returns `false` if only the time until which a Lease is held has changed, to a later one. Nearly all events are such
     /// renewals: N slots have N / 2 per second, and no replica has to decide anything then.
     pub(super) fn observe(&mut self, name: &str, record: Record, now: Instant) -> bool {
+        self.deleted.remove(name);
         let Some(known) = self.records.get_mut(name) else {
             self.records.insert(name.into(), (record, now));
             return true;
@@ -121,6 +127,7 @@ impl ObservedLeases {
         if let Some((_, at)) = self.records.get_mut(name) {
             debug_assert!(*at <= now, "a deletion is observed after the record, so it does not end the Lease early");
             *at = now;
+            self.deleted.insert(name.into());
         }
     }
 
@@ -144,6 +151,11 @@ impl ObservedLeases {
             };
             self.replaced.entry(name.into()).or_insert((at_work, at));
         }
+    }
+
+    /// Returns `true` for a Lease that was deleted, and for one that is assumed to be held and was never seen.
+    pub(super) fn is_missing(&self, name: &str) -> bool {
+        self.deleted.contains(name) || self.is_assumed_held(name)
     }
 
     /// Returns `true` for a Lease that has never been seen, but is [assumed to be held](Self::assume_held).
@@ -258,6 +270,9 @@ mod tests {
         seen.observe("deleted", held("a", "1"), start);
         seen.observe_delete("deleted", at(10));
         assert_eq!((seen.holder("deleted", at(24)), seen.holder("deleted", at(25))), (Some("a"), None));
+        assert!(seen.is_missing("deleted") && !seen.is_missing("released"));
+        seen.observe("deleted", held("b", "11"), at(26));
+        assert!(!seen.is_missing("deleted"));
         assert_eq!(seen.holder("unknown", start), None);
     }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::{oneshot, watch},
-    time::{Instant, sleep_until, timeout},
+    time::timeout,
 };
 
 use super::Planted;
@@ -147,8 +147,8 @@ impl Holder {
 /// Stops all further writes under a permit, and waits until none of the earlier ones can be on the way.
 async fn finish_writes(permit: &WritePermit) {
     permit.close();
-    while let Some(over) = permit.unresolved_until().filter(|over| *over > Instant::now()) {
-        sleep_until(over).await;
+    while let Some(over) = permit.unresolved_until() {
+        permit.wait_for_answers(over).await;
     }
 }
 
@@ -162,13 +162,14 @@ mod tests {
     use k8s_openapi::jiff::Timestamp;
     use kube::{Client, client::Body};
     use serde_json::{Value, json};
-    use tokio::time::sleep;
+    use tokio::time::{Instant, sleep, sleep_until};
 
     use super::*;
     use crate::{
         manager::lease::{ElectionConfig, ObservedLease},
         queue::QueueConfig,
         shard::{ShardBy, Slots},
+        writer::LeaseState,
     };
 
     /// Returns a client whose Lease does not exist at first. The candidate creates it, and another replica holds it
@@ -226,6 +227,20 @@ mod tests {
         assert!(!held.is_finished(), "the write may be in flight");
         held.await.unwrap();
         assert!((longest..longest + Duration::from_millis(20)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn finished_slot_waits_only_for_unanswered_writes() {
+        let held = LeaseState::HeldUntil(Instant::now() + Duration::from_secs(15));
+        let (_election, state) = watch::channel(held);
+        let permit = WritePermit::from_lease(state, Duration::from_secs(4), Duration::from_secs(1));
+        let (answered, begun) = (permit.acquire("patch ConfigMap default/web").await.unwrap(), Instant::now());
+        let answer = async {
+            sleep(Duration::from_secs(2)).await;
+            answered.resolve();
+        };
+        tokio::join!(finish_writes(&permit), answer);
+        assert_eq!(begun.elapsed(), Duration::from_secs(2));
     }
 
     #[tokio::test(start_paused = true)]

@@ -45,10 +45,11 @@ impl Election {
     /// holder soon: it joins it, or takes another Lease.
     pub(super) fn handle_failure(&mut self, error: &ApiError, now: Instant, effects: &mut Vec<Effect>) {
         let updating = matches!(self.step, Step::Send(LeaseRequest::Update(_), _));
-        let conflict = updating && error.is_conflict();
         let creating = matches!(self.step, Step::Send(LeaseRequest::Create(_), _));
+        // A Lease that exists by now has the same code.
+        let conflict = (updating && error.is_conflict()) || (creating && error.code() == Some(409));
         // Another candidate was faster. The next read returns the holder.
-        let lost_race = self.leading.is_none() && (conflict || (creating && error.code() == Some(409)));
+        let lost_race = self.leading.is_none() && conflict;
         if self.is_acquiring() && error.is_unknown_outcome() {
             self.acquisition = Acquisition::Unknown;
         }

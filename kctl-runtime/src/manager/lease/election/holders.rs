@@ -28,6 +28,13 @@ impl Holders {
         }
         record
     }
+
+    /// Does the same for a process that leads. A record without a number is its own: an edit has removed the annotation, and
+    /// any other process would have written its number.
+    pub(super) fn record_of_leader(self, identity: &str, lease: &Value) -> Record {
+        let is_numbered = !lease["metadata"]["annotations"][PROCESS].is_null();
+        if is_numbered { self.record(identity, lease) } else { Record::read(lease) }
+    }
 }
 
 /// Returns the holder of a Lease that another process holds under the same identity.

@@ -127,6 +127,15 @@ impl Observed {
         self.is_gone = true;
     }
 
+    /// Returns `true` if another process may still lead after the Lease was deleted.
+    ///
+    /// At the first read without the Lease, a record that has expired says nothing: its holder may have renewed it after
+    /// the last read.
+    pub(super) fn is_deleted_while_held(&self, now: Instant) -> bool {
+        let had_holder = !self.is_own && self.record().is_some_and(|last| !last.holder().is_empty());
+        (had_holder && !self.is_gone) || self.is_held_by_other(now)
+    }
+
     /// Returns `true` if another process held the Lease and it has not expired since (`isLeaseValid`).
     pub(super) fn is_held_by_other(&self, now: Instant) -> bool {
         self.expiry_of_other().is_some_and(|expiry| expiry > now)

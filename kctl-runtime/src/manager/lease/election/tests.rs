@@ -11,6 +11,18 @@ fn config() -> Arc<ElectionConfig> {
     Arc::new(ElectionConfig::new("podset", "default", "a"))
 }
 
+/// Returns the error of a Lease that the API server refuses to create.
+fn rejection(code: u16) -> ApiError {
+    ApiError::Rejected {
+        operation: Operation::from("create the lease default/podset"),
+        code,
+        reason: String::new(),
+        message: String::new(),
+        details: Box::default(),
+        retry_after: None,
+    }
+}
+
 #[test]
 fn validity_counts_from_the_watch_of_the_lease() {
     let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
@@ -234,6 +246,58 @@ fn edited_lease_counts_for_its_former_duration() {
     }
 }
 
+/// The candidate did not read the Lease for longer than its duration, and the holder may have renewed it until it was deleted.
+#[test]
+fn expired_observation_does_not_free_deleted_lease() {
+    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let spec = json!({ "holderIdentity": "b", "leaseDurationSeconds": 15, "renewTime": "2" });
+    let mut election = Election::new(config(), start);
+    election.handle(Input::Read(json!({ "metadata": {}, "spec": spec })), start, wall);
+    for (seconds, is_taken) in [(20, false), (34, false), (35, true)] {
+        let now = start + Duration::from_secs(seconds);
+        election.handle(Input::WaitEnded, now, wall);
+        election.handle(Input::Absent, now, wall);
+        assert_eq!(election.is_acquiring(), is_taken, "after {seconds} s");
+    }
+}
+
+#[test]
+fn leader_reads_lease_soon_that_another_process_created() {
+    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let (mut leader, mut lease) = (Election::new(config(), start), None);
+    perform(&mut leader, &mut lease, start, wall);
+    let now = start + Duration::from_secs(2);
+    leader.handle(Input::WaitEnded, now, wall);
+    let operation = Operation::from("create the lease default/podset");
+    leader.handle(Input::Failed(ApiError::NoResponse { operation, cause: "reset".into() }), now, wall);
+    leader.handle(Input::Absent, now, wall);
+    leader.handle(Input::Failed(rejection(409)), now, wall);
+    let Step::Wait(until) = leader.step() else { panic!("{:?}", leader.step()) };
+    assert!(*until < now + Duration::from_millis(100), "{:?}", *until - now);
+}
+
+#[test]
+fn process_number_removed_from_lease_ends_no_leader() {
+    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let numbered = || Election::new(config(), start).with_holders(Holders::Numbered { process: 1 });
+    let (mut leader, mut lease) = (numbered(), None);
+    perform(&mut leader, &mut lease, start, wall);
+    let mut edited = lease.unwrap();
+    edited["metadata"]["annotations"].as_object_mut().unwrap().remove(PROCESS);
+    // An earlier process of this identity may have written it.
+    let mut candidate = numbered();
+    candidate.handle(Input::Read(edited.clone()), start, wall);
+    assert!(!candidate.is_acquiring());
+
+    let later = start + Duration::from_secs(2);
+    leader.handle(Input::WaitEnded, later, wall);
+    let operation = Operation::from("update the lease default/podset");
+    leader.handle(Input::Failed(ApiError::NoResponse { operation, cause: "reset".into() }), later, wall);
+    leader.handle(Input::Read(edited), later, wall);
+    let Step::Send(LeaseRequest::Update(renewed), _) = leader.step() else { panic!("{:?}", leader.step()) };
+    assert_eq!(renewed["metadata"]["annotations"][PROCESS], process_number(1));
+}
+
 /// At its start, this process counted the missing Lease as held, for longer than the one that it then joined.
 #[test]
 fn leader_restores_an_emptied_lease_at_once() {
@@ -292,15 +356,7 @@ fn lease_with_unknown_outcome_is_released_at_stop() {
         let Step::Send(LeaseRequest::Create(created), _) = election.step().clone() else {
             panic!("{:?}", election.step())
         };
-        let error = ApiError::Rejected {
-            operation: Operation::from("create the lease default/podset"),
-            code,
-            reason: String::new(),
-            message: String::new(),
-            details: Box::default(),
-            retry_after: None,
-        };
-        election.handle(Input::Failed(error), now, wall);
+        election.handle(Input::Failed(rejection(code)), now, wall);
         election.handle(Input::Stop { release: true }, now, wall);
         let mut lease = Some(created);
         perform(&mut election, &mut lease, now, wall);
