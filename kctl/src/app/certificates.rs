@@ -141,28 +141,45 @@ impl Leader {
         }
     }
 
-    /// Returns the permit of the leader's writes, `None` for other replicas and without an election.
-    fn permit(&self) -> Option<WritePermit> {
-        match self {
-            Self::Itself => None,
+    /// Returns what a pass that begins now may write.
+    fn authority(&self) -> Authority {
+        let permit = match self {
+            Self::Itself => return Authority::Leader(None),
             Self::Elected(leadership) => leadership.is_leading().then(|| leadership.permit()),
             Self::Sharded(shards) => shards.leader_permit(),
+        };
+        permit.map_or(Authority::Standby, |permit| Authority::Leader(Some(permit)))
+    }
+}
+
+/// The part of the certificates that a pass may write.
+///
+/// It is decided once, at the begin of the pass. A leader that is replaced during its pass would write as a standby
+/// otherwise, without a permit, and write what a leader decided.
+enum Authority {
+    /// Renews certificates, with this permit. Without an election it needs none.
+    Leader(Option<WritePermit>),
+    /// Repairs what does not work at all.
+    Standby,
+}
+
+impl Authority {
+    fn permit(&self) -> Option<&WritePermit> {
+        match self {
+            Self::Leader(permit) => permit.as_ref(),
+            Self::Standby => None,
         }
     }
 }
 
 impl CertificateMaintainer {
-    /// Returns `true` for the leader, and without leader election.
-    fn leads(&self) -> bool {
-        matches!(self.leader, Leader::Itself) || self.leader.permit().is_some()
-    }
-
     /// Reads the Secret, serves its certificate, makes configurations trust it, and renews what is
     /// due.
     async fn pass(&self, now: Timestamp) -> Result<()> {
+        let authority = &self.leader.authority();
         let secret: Secret = match self.get(&self.path).await? {
             Some(secret) => secret,
-            None => self.create_empty_secret().await?,
+            None => self.create_empty_secret(authority).await?,
         };
         let fields = secret.data.clone().unwrap_or_default().into_iter().map(|(name, ByteString(value))| (name, value));
         let fields: SecretData = fields.collect();
@@ -173,12 +190,15 @@ impl CertificateMaintainer {
         let mut trusted = false;
         if let Some(stored) = &stored {
             self.serve(stored)?;
-            trusted = self.update_ca_bundles(stored).await?;
+            trusted = self.update_ca_bundles(stored, authority).await?;
         }
-        let role = if self.leads() { ReplicaRole::Leader { trusted } } else { ReplicaRole::Standby };
+        let role = match authority {
+            Authority::Leader(_) => ReplicaRole::Leader { trusted },
+            Authority::Standby => ReplicaRole::Standby,
+        };
         if let Some(next) = next_contents(stored.as_ref(), &self.certificates.names, now, role)? {
-            self.write(&secret, &next).await?;
-            self.update_ca_bundles(&next).await?;
+            self.write(&secret, &next, authority).await?;
+            self.update_ca_bundles(&next, authority).await?;
             self.serve(&next)?;
         }
         Ok(())
@@ -219,10 +239,19 @@ impl CertificateMaintainer {
 
     /// Sends a patch. A leader asks its write permit first, and may take only as long as the permit
     /// allows.
-    async fn patch<T: serde::de::DeserializeOwned>(&self, path: &str, media: &str, body: &Value) -> Result<T> {
+    ///
+    /// # Errors
+    /// The permit was lost since the pass began, the API server rejects the patch, or there is no response in time.
+    async fn patch<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        media: &str,
+        body: &Value,
+        authority: &Authority,
+    ) -> Result<T> {
         let request = Request::builder().method(Method::PATCH).uri(path).header("content-type", media);
         let request = request.body(serde_json::to_vec(body)?)?;
-        let Some(permit) = self.leader.permit() else {
+        let Some(permit) = authority.permit() else {
             return wait_for_response(path, RESPONSE_TIMEOUT, self.client.request(request))
                 .await?
                 .context(describe_path(path));
@@ -238,22 +267,28 @@ impl CertificateMaintainer {
 
     /// Applies a Secret without data under a separate field manager, so it overwrites nothing that
     /// a faster replica has written.
-    async fn create_empty_secret(&self) -> Result<Secret> {
+    async fn create_empty_secret(&self, authority: &Authority) -> Result<Secret> {
         let manager = format!("{}-create", self.certificates.manager);
-        self.apply(&manager, &json!({ "name": self.certificates.secret }), &BTreeMap::new()).await
+        self.apply(&manager, &json!({ "name": self.certificates.secret }), &BTreeMap::new(), authority).await
     }
 
-    async fn write(&self, read: &Secret, next: &Stored) -> Result<()> {
+    async fn write(&self, read: &Secret, next: &Stored, authority: &Authority) -> Result<()> {
         let meta = json!({ "name": self.certificates.secret, "resourceVersion": read.metadata.resource_version });
         let data = next.fields()?.into_iter().map(|(name, value)| (name, ByteString(value.into_bytes()))).collect();
-        let _written: Secret = self.apply(&self.certificates.manager, &meta, &data).await?;
+        let _written: Secret = self.apply(&self.certificates.manager, &meta, &data, authority).await?;
         Ok(())
     }
 
-    async fn apply(&self, manager: &str, meta: &Value, data: &BTreeMap<String, ByteString>) -> Result<Secret> {
+    async fn apply(
+        &self,
+        manager: &str,
+        meta: &Value,
+        data: &BTreeMap<String, ByteString>,
+        authority: &Authority,
+    ) -> Result<Secret> {
         let secret = json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data });
         let path = format!("{}?fieldManager={manager}&force=true", self.path);
-        self.patch(&path, "application/apply-patch+yaml", &secret).await
+        self.patch(&path, "application/apply-patch+yaml", &secret, authority).await
     }
 
     /// Adds the authorities to each configuration that lacks them. Returns `true` if all of them
@@ -261,7 +296,7 @@ impl CertificateMaintainer {
     ///
     /// An object that refers to another Service is left as it is. Two installs may share a CRD, and each would replace
     /// the authority of the other.
-    async fn update_ca_bundles(&self, stored: &Stored) -> Result<bool> {
+    async fn update_ca_bundles(&self, stored: &Stored, authority: &Authority) -> Result<bool> {
         let mut all = true;
         for path in &self.certificates.trusting {
             // Without a configuration, no API server calls the webhook.
@@ -281,7 +316,7 @@ impl CertificateMaintainer {
             if missing.is_empty() {
                 continue;
             }
-            if !self.leads() && !is_broken {
+            if matches!(authority, Authority::Standby) && !is_broken {
                 all = false;
                 continue;
             }
@@ -291,7 +326,7 @@ impl CertificateMaintainer {
             let mut patch = vec![json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": version })];
             patch.extend(missing.iter().map(|(at, _)| json!({ "op": "add", "path": at, "value": bundle })));
             let path = format!("{path}?fieldManager={}", self.certificates.manager);
-            let _patched: Value = self.patch(&path, "application/json-patch+json", &patch.into()).await?;
+            let _patched: Value = self.patch(&path, "application/json-patch+json", &patch.into(), authority).await?;
             tracing::info!("{} trusts the webhook certificate", describe_path(&path));
         }
         Ok(all)

@@ -299,6 +299,26 @@ async fn unanswered_requests_time_out_and_are_sent_again() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn replaced_leader_writes_nothing_in_its_pass() {
+    let server = ApiServer::new();
+    let client = Client::new(server.service_as(User::admin()), "default");
+    let config = ElectionConfig::new("web", "default", "a");
+    let elector = Elector::new(client.clone(), config.clone(), Arc::new(Timestamp::now)).unwrap();
+    let leadership = elector.leadership();
+    let running = tokio::spawn(elector.run(std::future::pending()));
+    assert!(leadership.wait_until_leading().await);
+    let (mut maintainer, _reached) = start_replica(&server, ElectionRole::Leader).await;
+    (maintainer.client, maintainer.leader) = (client, Leader::Elected(leadership));
+    let authority = maintainer.leader.authority();
+    // Its Lease expires.
+    running.abort();
+    tokio::time::sleep(config.lease_duration).await;
+    assert!(matches!(maintainer.leader.authority(), Authority::Standby), "a new pass knows it");
+    let error = maintainer.create_empty_secret(&authority).await.unwrap_err();
+    assert!(server.object("", "secrets", "default", "web-webhook-tls").is_none(), "{error}");
+}
+
 #[test]
 fn errors_name_the_object_instead_of_its_path() {
     let cases = [

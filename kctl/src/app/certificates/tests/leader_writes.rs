@@ -38,7 +38,8 @@ async fn leading(respond: impl Fn() -> Respond + Clone + Send + 'static) -> Lead
 
 impl Leading {
     async fn patch(&self) -> Result<Value> {
-        self.maintainer.patch(PATH, "application/json-patch+json", &json!([])).await
+        let authority = self.maintainer.leader.authority();
+        self.maintainer.patch(PATH, "application/json-patch+json", &json!([]), &authority).await
     }
 }
 
