@@ -133,11 +133,12 @@ impl Source {
                 match current.await {
                     Ok(true) => break,
                     Ok(false) => n_opaque += 1,
-                    // The watch decides if the kind counts as absent.
-                    Err(error) if self.is_optional_kind_missing(&error) => {
+                    Err(error) if self.is_absence_confirmed(&scope, &error) => {
                         self.condition.record_absent(self.config(), &scope);
                         continue 'scopes;
                     }
+                    // The next requests of the reflector decide if the kind counts as absent.
+                    Err(error) if self.is_optional_kind_missing(&error) => {}
                     Err(error) => self.condition.record_failure(self.config(), &scope, Activity::Compare, &error),
                 }
                 tokio::time::sleep(jitter.wait(wait)).await;
@@ -390,6 +391,28 @@ mod tests {
             let compared = tokio::time::timeout(Duration::from_secs(60), source.compare()).await;
             assert!(compared.is_ok(), "{code}: {:?}", source.health().failure);
             assert!(source.refresh(&None).await.is_ok(), "{code}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn optional_kind_is_absent_once_reflector_agrees() {
+        let empty = || Delta::Replace(None, Vec::new(), "10".into());
+        for (known, n_expected, n_checks) in [(empty(), 2, 1), (Delta::Absent(None), 1, 0)] {
+            let n_lists = Arc::<AtomicU32>::default();
+            let counted = n_lists.clone();
+            let starting = service_fn(move |_request: http::Request<Body>| {
+                let code = if counted.fetch_add(1, Ordering::Relaxed) == 0 { 404 } else { 200 };
+                let list = br#"{"metadata":{"resourceVersion":"10"},"items":[]}"#;
+                let response = http::Response::builder().status(code).body(Body::from(list.to_vec())).unwrap();
+                std::future::ready(Ok::<_, Infallible>(response))
+            });
+            let config = WatchConfig::of::<Pod>().optional();
+            let source = Source::new(Client::new(starting, "default"), config, Arc::default());
+            tokio::spawn(source.store().clone().write());
+            source.store().push_and_wait(known).await;
+            source.compare().await;
+            assert_eq!(n_lists.load(Ordering::Relaxed), n_expected);
+            assert_eq!(source.n_served_checks.load(Ordering::Relaxed), n_checks);
         }
     }
 

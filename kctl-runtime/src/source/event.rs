@@ -21,6 +21,19 @@ pub(super) struct Event<'a> {
     pub(super) object: &'a RawValue,
 }
 
+/// Splits a line of the form in which API servers write events with objects, `{"type":"MODIFIED","object":{…}}`, into
+/// the type and the JSON of the object with the brace that follows it. Returns `None` for any other form.
+///
+/// The object is not read, so it may be invalid.
+pub(super) fn split_object_event(line: &[u8]) -> Option<(&str, &str)> {
+    let line = std::str::from_utf8(line).ok()?.strip_prefix(r#"{"type":""#)?;
+    let kind = OBJECT_EVENTS.into_iter().find(|kind| line.starts_with(kind))?;
+    Some((kind, line[kind.len()..].strip_prefix(r#"","object":"#)?))
+}
+
+/// The types of events with the state of an object.
+pub(super) const OBJECT_EVENTS: [&str; 3] = ["ADDED", "MODIFIED", "DELETED"];
+
 /// A bookmark: an object with nothing but a version, and the annotation `k8s.io/initial-events-end` if it ends the
 /// initial state.
 #[derive(Deserialize)]
@@ -42,5 +55,28 @@ impl Bookmark {
         let BookmarkMeta { resource_version, annotations } = serde_json::from_str::<Self>(json).ok()?.metadata;
         let ends = annotations.get("k8s.io/initial-events-end").is_some_and(|value| value == "true");
         Some(if ends { Input::Synced(resource_version) } else { Input::Bookmark(resource_version) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_usual_form_of_an_event_is_split() {
+        let object = r#"{"metadata":{"name":"a"}}"#;
+        for kind in OBJECT_EVENTS {
+            let line = format!(r#"{{"type":"{kind}","object":{object}}}"#);
+            assert_eq!(split_object_event(line.as_bytes()), Some((kind, &*format!("{object}}}"))));
+        }
+        for line in [
+            format!(r#"{{"type": "ADDED","object":{object}}}"#),
+            format!(r#"{{"object":{object},"type":"ADDED"}}"#),
+            format!(r#"{{"type":"ADDED2","object":{object}}}"#),
+            format!(r#"{{"type":"BOOKMARK","object":{object}}}"#),
+            String::new(),
+        ] {
+            assert_eq!(split_object_event(line.as_bytes()), None, "{line}");
+        }
     }
 }

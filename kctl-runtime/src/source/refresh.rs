@@ -32,7 +32,7 @@ impl Source {
         let Some(whole) = [scope, &None].into_iter().find(|scope| followed.has(scope)) else { return Ok(()) };
         let (objects, version) = match self.state(scope).await {
             // The optional kind is not served, so no object of it exists, whatever the write did.
-            Err(error) if self.is_optional_kind_missing(&error) => return Ok(()),
+            Err(error) if self.is_absence_confirmed(scope, &error) => return Ok(()),
             state => state?,
         };
         if version.parse::<u64>().is_ok() {
@@ -66,7 +66,7 @@ impl Source {
         let operation = self.config().operation("list");
         let path = transport::list_by_name(&self.config().kind.path(namespace), name);
         let response = match transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await {
-            Err(error) if self.is_optional_kind_missing(&error) => return Ok(()),
+            Err(error) if self.is_absence_confirmed(&scope, &error) => return Ok(()),
             response => response?,
         };
         let input = self.read_list(&operation, response, Arrival::ListedDuringWatch).await?;
@@ -152,5 +152,21 @@ mod tests {
         let repaired = source.accept(&json(12, r#"{"containers":[]}"#)).unwrap();
         source.store().push_and_wait(Delta::Apply(repaired)).await;
         assert_eq!(source.store().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn optional_kind_is_missing_once_reflector_agrees() {
+        let starting = service_fn(|_request: http::Request<Body>| async {
+            Ok::<_, Infallible>(http::Response::builder().status(404).body(Body::empty()).unwrap())
+        });
+        let config = WatchConfig::of::<Pod>().optional();
+        let source = Source::new(Client::new(starting, "default"), config, Arc::default());
+        tokio::spawn(source.store().clone().write());
+        let empty = Delta::Replace(None, Vec::new(), "8".into());
+        for (state, is_confirmed) in [(empty, false), (Delta::Absent(None), true)] {
+            source.store().push_and_wait(state).await;
+            assert_eq!(source.refresh(&Some("a".into())).await.is_ok(), is_confirmed);
+            assert_eq!(source.refresh_object(Some("a"), "x", "1").await.is_ok(), is_confirmed);
+        }
     }
 }

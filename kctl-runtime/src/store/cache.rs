@@ -1,5 +1,5 @@
-//! The objects of one informer with their indexes, and the rules for applying deltas to them. It is pure: the store's
-//! writer calls it under a lock and reports the changes that it returns.
+//! The objects of one informer with their indexes, and the rules for applying deltas to them. It is pure: the
+//! store calls it under a lock, and its writer reports the changes that it returns.
 
 mod concurrent_lists;
 mod delta;
@@ -124,6 +124,11 @@ impl Cache {
     /// Returns `true` if the API server serves the kind in every scope.
     pub(crate) fn is_served(&self) -> bool {
         self.scopes.all().all(|mark| mark.listed && !mark.absent)
+    }
+
+    /// Returns `true` if it is certain that the API server does not serve the kind in this scope.
+    pub(crate) fn is_absent(&self, scope: &NamespaceScope) -> bool {
+        self.scopes.get(scope).is_some_and(|mark| mark.listed && mark.absent)
     }
 
     /// Returns `true` if nothing may be written in the namespace.

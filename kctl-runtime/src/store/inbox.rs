@@ -83,6 +83,15 @@ impl<M> Inbox<M> {
         if self.room.is_closed() { 0 } else { self.n_max - self.room.available_permits() }
     }
 
+    /// Returns `true` if the reader waits for a message.
+    pub(super) fn is_idle(&self) -> bool {
+        let messages = self.messages.lock();
+        self.is_open.load(Ordering::Acquire)
+            && !messages.is_over
+            && messages.waiting.is_empty()
+            && messages.current.is_none()
+    }
+
     /// Returns how long the message that is handled now, or next, has waited.
     pub(super) fn lag(&self) -> Duration {
         let messages = self.messages.lock();

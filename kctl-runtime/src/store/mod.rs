@@ -1,8 +1,8 @@
 //! The local cache: a store applies deltas in order, answers reads without requests, and reports each change to its
 //! handlers.
 //!
-//! - [`SharedStore`] holds the objects of one informer. One task, [`SharedStore::write`], applies all [`Delta`]s; any
-//!   number of tasks read.
+//! - [`SharedStore`] holds the objects of one informer. One task, [`SharedStore::write`], applies all [`Delta`]s that change
+//!   an object; any number of tasks read.
 //! - [`Store<K>`](Store) is the typed view that user code reads. `cx.store::<K>()` returns it.
 //! - [`Change`] is what handlers see: an object was added, updated or deleted.
 //!

@@ -1,4 +1,5 @@
-//! The store and its only writer: one task that applies deltas in order, calls the handlers and acknowledges.
+//! The store and its only writer: one task that applies deltas in order, calls the handlers and acknowledges. A bookmark
+//! that changes no object is the exception: its source applies it, if no delta waits.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -74,7 +75,7 @@ impl Subscriber {
     }
 }
 
-/// The objects of one informer: read by many tasks, changed by one.
+/// The objects of one informer: read by many tasks, and changed by its [writer](Self::write).
 ///
 /// Spawn [`write`](Self::write) once; then send [`Delta`]s by [`push`](Self::push) or
 /// [`push_and_wait`](Self::push_and_wait). A [`Source`](crate::source::Source) does that for a real API server. Untyped
@@ -309,6 +310,11 @@ impl SharedStore {
 
     /// Sends a delta if there is room for it. Otherwise the caller gets it back.
     pub(crate) fn try_push(&self, delta: Delta) -> Result<(), Delta> {
+        if let Delta::Bookmark(scope, version) = &delta
+            && self.try_advance(scope, version)
+        {
+            return Ok(());
+        }
         match self.inbox.try_reserve() {
             Some(slot) => {
                 slot.put(Message::Delta(delta, None));
@@ -316,6 +322,19 @@ impl SharedStore {
             }
             None => Err(delta),
         }
+    }
+
+    /// Applies a bookmark at once, and returns `true`, if no delta waits for the writer and no object leaves the cache by it.
+    ///
+    /// A replica of a sharded program receives one for each event of another replica's object. Each would wake the writer.
+    fn try_advance(&self, scope: &NamespaceScope, version: &str) -> bool {
+        let revision = version.parse().ok();
+        if !self.inbox.is_idle() || !self.cache.write().try_advance(scope, revision) {
+            return false;
+        }
+        self.applied.fetch_add(1, Ordering::Relaxed);
+        self.advances.notify_waiters();
+        true
     }
 
     /// Sends a delta to the writer and returns once it is applied: readers see it, and handlers have returned from its
@@ -409,6 +428,11 @@ impl SharedStore {
     /// Returns `true` if the API server serves the kind. Only an optional kind can be complete and not served.
     pub fn is_served(&self) -> bool {
         self.served.load(Ordering::SeqCst)
+    }
+
+    /// Returns `true` if it is certain that the API server does not serve the kind in this scope.
+    pub(crate) fn is_absent(&self, scope: &NamespaceScope) -> bool {
+        self.cache.read().is_absent(scope)
     }
 
     /// Returns how often [`is_served`](Self::is_served) has changed since the start.

@@ -20,10 +20,18 @@ use crate::{
     store::Share,
 };
 
-/// Wait for the next slot before the caches are listed for those that were gained.
-const NEXT_SLOT_TIMEOUT: Duration = Duration::from_millis(50);
-/// Longest wait for further slots before the caches are listed.
-const LIST_DELAY_MAX: Duration = Duration::from_millis(200);
+/// The waits for further slots before the caches are listed for those that were gained.
+struct ListDelay {
+    /// From the last slot to the next one.
+    next_slot: Duration,
+    max: Duration,
+}
+
+/// The waits of a replica that starts. The lists of other replicas, which start together, delay its Leases.
+const FIRST_LIST_DELAY: ListDelay =
+    ListDelay { next_slot: Duration::from_millis(150), max: Duration::from_millis(500) };
+/// The waits of a replica that works already.
+const LIST_DELAY: ListDelay = ListDelay { next_slot: Duration::from_millis(50), max: Duration::from_millis(200) };
 
 /// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Drops the objects of
 /// tenures that have ended, and the records of their uncertain writes, applied states and errors. Never returns.
@@ -60,7 +68,7 @@ async fn open_gates(
     history: &History,
     left: impl Fn(BTreeSet<ObjectKey>),
 ) {
-    let mut n_dropped = 0;
+    let (mut n_dropped, mut delay) = (0, FIRST_LIST_DELAY);
     loop {
         let n_changes = tenures.n_changes();
         let n_ended = tenures.n_ended();
@@ -77,7 +85,7 @@ async fn open_gates(
             tenures.changed_since(n_changes).await;
             continue;
         }
-        wait_for_more_slots(tenures).await;
+        wait_for_more_slots(tenures, &std::mem::replace(&mut delay, LIST_DELAY)).await;
         let new: Vec<_> = tenures.serving().into_iter().filter(|tenure| !env.gate.is_open(tenure)).collect();
         let n_begun = tenures.n_begun();
         // The previous owner wrote until its tenure ended. A cache without these writes would make this replica repeat
@@ -100,18 +108,23 @@ async fn open_gates(
 
 /// Waits for further slots that are about to be gained, because one list serves all of them.
 ///
-/// Returns at once if this replica waits for no Lease. Otherwise it costs at most [`NEXT_SLOT_TIMEOUT`] after the last
-/// slot, and [`LIST_DELAY_MAX`] altogether. A slot may be waited for much longer while its owner finishes its reconciles.
-async fn wait_for_more_slots(tenures: &Tenures) {
-    let limit = Instant::now() + LIST_DELAY_MAX;
+/// Returns at once if this replica waits for no Lease. Otherwise it costs at most the delay after the last slot, and its
+/// maximum altogether. A slot may be waited for much longer while its owner finishes its reconciles.
+async fn wait_for_more_slots(tenures: &Tenures, delay: &ListDelay) {
+    let limit = Instant::now() + delay.max;
     while tenures.phases().contains(&Phase::Waiting) {
         let n_begun = tenures.n_begun();
         let next = async {
-            while tenures.n_begun() == n_begun && tenures.phases().contains(&Phase::Waiting) {
-                tenures.changed_since(tenures.n_changes()).await;
+            loop {
+                // Read before the check, so that no change is missed.
+                let n_changes = tenures.n_changes();
+                if tenures.n_begun() != n_begun || !tenures.phases().contains(&Phase::Waiting) {
+                    return;
+                }
+                tenures.changed_since(n_changes).await;
             }
         };
-        if timeout_at(limit.min(Instant::now() + NEXT_SLOT_TIMEOUT), next).await.is_err() {
+        if timeout_at(limit.min(Instant::now() + delay.next_slot), next).await.is_err() {
             return;
         }
     }

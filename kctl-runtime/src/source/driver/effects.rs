@@ -11,7 +11,7 @@ use crate::{
         condition::Activity,
         reflector::{Effect, Input, Reflector},
     },
-    store::Delta,
+    store::{Delta, NamespaceScope},
     transport::ApiError,
 };
 
@@ -95,6 +95,24 @@ impl Source {
                 self.store.push(delta).await;
             }
         }))
+    }
+
+    /// Returns `true` if the error of a read says that the API server does not serve an optional kind, and the reflector has
+    /// found the same.
+    ///
+    /// One 404 proves nothing: a server that has not read its CRDs yet answers so, too. So the reflector, which counts them, is
+    /// asked to look.
+    pub(in crate::source) fn is_absence_confirmed(&self, scope: &NamespaceScope, error: &ApiError) -> bool {
+        if !self.is_optional_kind_missing(error) {
+            return false;
+        }
+        let scopes = self.scopes();
+        let is_absent = [scope, &None].into_iter().find(|scope| scopes.has(scope));
+        let is_absent = is_absent.is_none_or(|scope| self.store.is_absent(scope));
+        if !is_absent {
+            self.check_served();
+        }
+        is_absent
     }
 
     /// Returns `true` if the error says that the API server does not serve a kind that is optional.

@@ -29,13 +29,14 @@ pub(super) struct ListBegin {
     list: ListNumber,
 }
 
-/// Maximum number of lists of one read. A list during which a slot is gained is requested again.
+/// Maximum number of lists in a row. A list during which a slot is gained is requested again.
 const GAINS_MAX: usize = 3;
 
 impl Source {
     /// Performs a list, a page or a probe, and returns the wait before the next request.
     ///
-    /// If a slot was gained since the beginning of the list, it is requested again.
+    /// If a slot was gained since the beginning of the list, it is requested again: a whole list at once, and one in pages
+    /// after the backoff. During the backoff, nothing is watched.
     pub(super) async fn list(
         &self,
         reflector: &mut Reflector,
@@ -43,13 +44,19 @@ impl Source {
         begun: &mut ListBegin,
     ) -> Option<Duration> {
         let request = reflector.request().clone();
-        if !matches!(request, Request::List { token: Some(_), .. }) {
-            begun.gained = self.n_gained();
-            self.record_selection(scope);
-        }
-        let mut input = self.request_list(scope, &request, Arrival::Listed, &mut begun.list).await;
-        if matches!(input, Input::Page { .. }) && request != Request::Probe && self.n_gained() != begun.gained {
-            input = Input::Failed(self.slot_gained());
+        let n_tries = if matches!(request, Request::Whole { .. }) { GAINS_MAX } else { 1 };
+        let mut input = Input::Failed(self.slot_gained());
+        for _try in 0..n_tries {
+            if !matches!(request, Request::List { token: Some(_), .. }) {
+                begun.gained = self.n_gained();
+                self.record_selection(scope);
+            }
+            let response = self.request_list(scope, &request, Arrival::Listed, &mut begun.list).await;
+            let is_complete = self.n_gained() == begun.gained;
+            if is_complete || request == Request::Probe || !matches!(response, Input::Page { .. }) {
+                input = response;
+                break;
+            }
         }
         self.perform(reflector, input).await
     }

@@ -24,7 +24,7 @@ use crate::{
         check::Arrival,
         reflector::{Input, Reflector, Request},
     },
-    store::{DELTAS_MAX, Delta, Share},
+    store::{AllSlots, DELTAS_MAX, Delta, Share},
     transport::ApiError,
 };
 
@@ -115,6 +115,43 @@ async fn scopes_are_polled_while_others_change() {
     tokio::spawn(source.store().clone().write());
     let added = timeout(moment, drive_until(&mut running, pin!(update))).await;
     assert!(added.expect("the store makes room").is_empty());
+}
+
+/// Returns the time until a source is synced whose replica gains slots during its first lists, and the number of lists.
+async fn sync_while_gaining(n_gained: u64) -> (Duration, usize) {
+    let n_lists = Arc::<Mutex<usize>>::default();
+    let counted = n_lists.clone();
+    let service = service_fn(move |request: http::Request<Body>| {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        *counted.lock() += usize::from(!is_watch);
+        async move {
+            if is_watch {
+                pending::<()>().await;
+            }
+            let list = br#"{"metadata":{"resourceVersion":"10"},"items":[]}"#;
+            Ok::<_, Infallible>(http::Response::new(Body::from(list.to_vec())))
+        }
+    });
+    let source = Arc::new(Source::new(Client::new(service, "default"), WatchConfig::of::<Pod>(), Arc::default()));
+    let rules = vec![BelongsTo::Itself { namespaced: true }];
+    source.select(Filter::new(Arc::new(AllSlots::gaining(n_gained)), rules, None));
+    let begun = Instant::now();
+    tokio::spawn(source.store().clone().write());
+    let runs = source.clone();
+    tokio::spawn(async move { runs.run().await });
+    timeout(Duration::from_secs(60), source.store().wait_until_synced()).await.expect("the Pods are listed");
+    let n_lists = *n_lists.lock();
+    (begun.elapsed(), n_lists)
+}
+
+#[tokio::test(start_paused = true)]
+async fn slot_gained_during_list_repeats_it_without_wait() {
+    // The filter is asked twice per list.
+    for (n_gained, n_lists, waits) in [(0, 1, false), (1, 2, false), (3, 3, false), (9, 6, true)] {
+        let (took, n_sent) = sync_while_gaining(n_gained).await;
+        assert_eq!(n_sent, n_lists, "{n_gained} slots");
+        assert_eq!(took > Duration::from_millis(100), waits, "{n_gained} slots: {took:?}");
+    }
 }
 
 /// Returns the times of the requests of a process with this seed. None of them gets a response.
@@ -470,4 +507,22 @@ async fn unreadable_deletion_ends_waiting_state() {
     apply_lines(&source, &mut reflector, [readable, end]);
     source.store().flush().await;
     assert!(source.store().is_empty());
+}
+
+#[tokio::test]
+async fn unselected_events_do_not_wait_for_the_writer() {
+    let (source, mut reflector) = watching_children_from_5(&[]).await;
+    let spaced = line_of_x("MODIFIED", 8, None).replacen(':', ": ", 1);
+    let invalid_spec = line_of_x("MODIFIED", 9, None).replace("[]", "");
+    for (version, line) in [(7, line_of_x("ADDED", 7, None)), (8, spaced), (9, invalid_spec)] {
+        apply_lines(&source, &mut reflector, [line.clone()]);
+        assert_eq!(source.store().revision(), version, "{line}");
+    }
+    // The watch passes an own write without reporting it, so its object leaves, which handlers have to see.
+    let x = source.accept(&json("x", "x", 10, r#"{"containers":[]}"#)).unwrap();
+    source.store().push_and_wait(Delta::Written(x)).await;
+    apply_lines(&source, &mut reflector, [line_of_x("MODIFIED", 12, None)]);
+    assert_eq!((source.store().revision(), source.store().len()), (9, 1));
+    source.store().flush().await;
+    assert_eq!((source.store().revision(), source.store().len()), (12, 0));
 }

@@ -8,12 +8,21 @@ use crate::{
     object::Stored,
     source::{
         check::Arrival,
-        event::{Bookmark, Event},
+        event::{Bookmark, Event, OBJECT_EVENTS, split_object_event},
+        filter::ObjectHead,
         reflector::{Input, Reflector, Request},
     },
     store::{Delta, NamespaceScope},
     transport::ApiError,
 };
+
+/// An event of an object that the filter does not select.
+struct Unselected<'a> {
+    kind: &'a str,
+    head: ObjectHead<'a>,
+    /// `true` if a list that is concurrent with the watch had begun before.
+    is_listed: bool,
+}
 
 impl Source {
     /// Returns the input of a line, `None` for a line without one, or the error that ends the watch.
@@ -22,14 +31,18 @@ impl Source {
     /// its metadata: whatever else is wrong with it, it is gone.
     ///
     /// An object that the filter does not select is not decoded, and its event only moves the version on. `left` receives
-    /// the end of an object that may just have ceased to be selected. It receives the version during a concurrent list of
-    /// the scope, and for a deletion that may be an own one: its slot may have been lost since.
+    /// further deltas of it ([`pass_unselected`](Self::pass_unselected)).
     pub(in crate::source) fn read_event(
         &self,
         line: &[u8],
         reflector: &Reflector,
         left: &mut Vec<Delta>,
     ) -> Result<Option<Input>, ApiError> {
+        // The line is not read to its end for objects of other replicas, which may be most of them.
+        let split = self.filter().and_then(|_| split_object_event(line));
+        if let Some(event) = split.and_then(|(kind, json)| self.as_unselected(kind, json)) {
+            return Ok(Some(self.pass_unselected(event, reflector.scope(), left)));
+        }
         let event: Event<'_> = match serde_json::from_slice(line) {
             Ok(event) => event,
             Err(_) if line.trim_ascii().is_empty() => return Ok(None),
@@ -38,25 +51,9 @@ impl Source {
             }
         };
         let json = event.object.get();
-        // Looked at before the filter. A list for a slot that the filter does not see yet begins later and has this event,
-        // whose version would hide the object from it.
-        let is_listed = self.n_lists.load(Ordering::Acquire) > 0;
-        if ["ADDED", "MODIFIED", "DELETED"].contains(&event.kind)
-            && let Some(head) = self.not_selected(json)
-        {
-            let key = head.key();
-            self.unreadable.remove(&key);
-            if self.may_leave(&key, &head.uid) {
-                left.push(Delta::Leave(key, (&*head.uid).into(), head.resource_version.to_string()));
-            }
-            if is_listed || (event.kind == "DELETED" && self.store.tombstones() > 0) {
-                left.push(Delta::Unselected(
-                    reflector.scope().clone(),
-                    (&*head.uid).into(),
-                    head.resource_version.to_string(),
-                ));
-            }
-            return Ok(Some(Input::Bookmark(head.resource_version.into_owned())));
+        let is_unchecked = split.is_none() && OBJECT_EVENTS.contains(&event.kind);
+        if let Some(event) = is_unchecked.then(|| self.as_unselected(event.kind, json)).flatten() {
+            return Ok(Some(self.pass_unselected(event, reflector.scope(), left)));
         }
         Ok(match event.kind {
             "ADDED" | "MODIFIED" if *reflector.request() == Request::Stream => {
@@ -78,6 +75,31 @@ impl Source {
                 None
             }
         })
+    }
+
+    /// Returns the input of an event whose object is not selected: only its version counts.
+    ///
+    /// `left` receives the end of an object that may just have ceased to be selected. It receives the version during a
+    /// concurrent list of the scope, and for a deletion that may be an own one: its slot may have been lost since.
+    fn pass_unselected(&self, event: Unselected<'_>, scope: &NamespaceScope, left: &mut Vec<Delta>) -> Input {
+        let Unselected { kind, head, is_listed } = event;
+        let key = head.key();
+        self.unreadable.remove(&key);
+        if self.may_leave(&key, &head.uid) {
+            left.push(Delta::Leave(key, (&*head.uid).into(), head.resource_version.to_string()));
+        }
+        if is_listed || (kind == "DELETED" && self.store.tombstones() > 0) {
+            left.push(Delta::Unselected(scope.clone(), (&*head.uid).into(), head.resource_version.to_string()));
+        }
+        Input::Bookmark(head.resource_version.into_owned())
+    }
+
+    /// Returns the event if the filter does not select its object.
+    fn as_unselected<'a>(&self, kind: &'a str, json: &'a str) -> Option<Unselected<'a>> {
+        // Looked at before the filter. A list for a slot that the filter does not see yet begins later and has this event,
+        // whose version would hide the object from it.
+        let is_listed = self.n_lists.load(Ordering::Acquire) > 0;
+        Some(Unselected { kind, head: self.not_selected(json)?, is_listed })
     }
 
     /// Returns the input of a deletion.

@@ -73,6 +73,18 @@ impl Cache {
         vec![Change::Deleted { last }]
     }
 
+    /// Does the same as [`advance`](Self::advance) if no object leaves the cache by it. Otherwise it changes nothing, and
+    /// returns `false`.
+    pub(in crate::store) fn try_advance(&mut self, scope: &NamespaceScope, revision: Option<u64>) -> bool {
+        let watermark = self.scopes.get(scope).map_or(0, |watermark| watermark.revision);
+        if self.unreported.range(..=watermark.max(revision.unwrap_or(0))).next().is_some() {
+            return false;
+        }
+        let left = self.advance(scope, revision);
+        debug_assert!(left.is_empty(), "only own writes that the watch has passed leave");
+        true
+    }
+
     /// Records that everything of a scope up to a revision has been reported. Own writes that the watch has passed
     /// without reporting are outside of its selector, and leave the cache.
     pub(super) fn advance(&mut self, scope: &NamespaceScope, revision: Option<u64>) -> Vec<Change<Stored>> {
