@@ -133,7 +133,7 @@ impl Source {
                 match current.await {
                     Ok(true) => break,
                     Ok(false) => n_opaque += 1,
-                    Err(error) if self.is_absence_confirmed(&scope, &error) => {
+                    Err(error) if self.confirm_absence(&scope, &error) => {
                         self.condition.record_absent(self.config(), &scope);
                         continue 'scopes;
                     }

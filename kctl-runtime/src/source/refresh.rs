@@ -32,7 +32,7 @@ impl Source {
         let Some(whole) = [scope, &None].into_iter().find(|scope| followed.has(scope)) else { return Ok(()) };
         let (objects, version) = match self.state(scope).await {
             // The optional kind is not served, so no object of it exists, whatever the write did.
-            Err(error) if self.is_absence_confirmed(scope, &error) => return Ok(()),
+            Err(error) if self.confirm_absence(scope, &error) => return Ok(()),
             state => state?,
         };
         if version.parse::<u64>().is_ok() {
@@ -66,7 +66,7 @@ impl Source {
         let operation = self.config().operation("list");
         let path = transport::list_by_name(&self.config().kind.path(namespace), name);
         let response = match transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await {
-            Err(error) if self.is_absence_confirmed(&scope, &error) => return Ok(()),
+            Err(error) if self.confirm_absence(&scope, &error) => return Ok(()),
             response => response?,
         };
         let input = self.read_list(&operation, response, Arrival::ListedDuringWatch).await?;

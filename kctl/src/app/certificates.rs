@@ -141,7 +141,7 @@ impl Leader {
         }
     }
 
-    /// Returns what a pass that begins now may write.
+    /// Returns the rights of a pass that begins now.
     fn authority(&self) -> Authority {
         let permit = match self {
             Self::Itself => return Authority::Leader(None),
@@ -152,10 +152,10 @@ impl Leader {
     }
 }
 
-/// The part of the certificates that a pass may write.
+/// The rights of one pass, from its start to its end.
 ///
-/// It is decided once, at the begin of the pass. A leader that is replaced during its pass would write as a standby
-/// otherwise, without a permit, and write what a leader decided.
+/// If each write asked again, a leader that is replaced during its pass would continue as a standby: it would send the
+/// leader's next write without a permit.
 enum Authority {
     /// Renews certificates, with this permit. Without an election it needs none.
     Leader(Option<WritePermit>),

@@ -100,15 +100,14 @@ impl Source {
     /// Returns `true` if the error of a read says that the API server does not serve an optional kind, and the reflector has
     /// found the same.
     ///
-    /// One 404 proves nothing: a server that has not read its CRDs yet answers so, too. So the reflector, which counts them, is
-    /// asked to look.
-    pub(in crate::source) fn is_absence_confirmed(&self, scope: &NamespaceScope, error: &ApiError) -> bool {
+    /// One 404 proves nothing, because an API server that has not read its CRDs yet answers in the same way. If the
+    /// reflector has not found the kind missing, its watch is requested again, so that it counts the 404s.
+    pub(in crate::source) fn confirm_absence(&self, scope: &NamespaceScope, error: &ApiError) -> bool {
         if !self.is_optional_kind_missing(error) {
             return false;
         }
-        let scopes = self.scopes();
-        let is_absent = [scope, &None].into_iter().find(|scope| scopes.has(scope));
-        let is_absent = is_absent.is_none_or(|scope| self.store.is_absent(scope));
+        let followed = [scope, &None].into_iter().find(|scope| self.scopes().has(scope));
+        let is_absent = followed.is_none_or(|scope| self.store.is_absent(scope));
         if !is_absent {
             self.check_served();
         }

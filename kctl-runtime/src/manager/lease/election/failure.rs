@@ -46,7 +46,7 @@ impl Election {
     pub(super) fn handle_failure(&mut self, error: &ApiError, now: Instant, effects: &mut Vec<Effect>) {
         let updating = matches!(self.step, Step::Send(LeaseRequest::Update(_), _));
         let creating = matches!(self.step, Step::Send(LeaseRequest::Create(_), _));
-        // A Lease that exists by now has the same code.
+        // The code is the same if the Lease exists by now.
         let conflict = (updating && error.is_conflict()) || (creating && error.code() == Some(409));
         // Another candidate was faster. The next read returns the holder.
         let lost_race = self.leading.is_none() && conflict;
